@@ -1,0 +1,80 @@
+/**
+ * Brings a package's tables to the newest version, over `effect/sql`'s
+ * `Migrator`. Each package has a ledger table of its own, since the migrator
+ * skips every id at or below the newest one it finds.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Migrator from "effect/sql/Migrator"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { retryConflicts } from "./internal/retry.ts"
+
+/**
+ * A package's migrations: SQL statements by `<id>_<name>`, as in `1_initial`.
+ * A statement is never split, so `CREATE TRIGGER … END` stays whole.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface MigrationSet {
+  /** Name of the package in its ledger table, `strata_<name>_migrations`. */
+  readonly name: string
+  readonly migrations: Readonly<Record<`${number}_${string}`, ReadonlyArray<string>>>
+}
+
+/**
+ * Applies what is missing, all of it or nothing. Processes that start together
+ * on one database wait for each other. Costs one read when there is nothing to
+ * do, and then works on a read-only client too. Fails with `BadState` on a
+ * database that a newer version has migrated.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const run = Effect.fn("Migrations.run")(function* (
+  set: MigrationSet
+): Effect.fn.Return<void, SqlError | Migrator.MigrationError, SqlClient.SqlClient> {
+  const table = `strata_${set.name}_migrations`
+  const newest = Math.max(...Object.keys(set.migrations).map((key) => Number.parseInt(key, 10)))
+  const found = yield* latest(table)
+  if (found > newest) {
+    return yield* new Migrator.MigrationError({
+      kind: "BadState",
+      message: `${table} is at ${found}, this version knows ${newest}: the database was written by a newer version`
+    })
+  }
+  if (found < newest) {
+    yield* retryConflicts({})(migrate({ table, loader: Migrator.fromRecord(loaders(set)) }))
+  }
+})
+
+const migrate = Migrator.make({})
+
+const loaders = (set: MigrationSet) => {
+  const record: Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>> = {}
+  for (const [key, statements] of Object.entries(set.migrations)) {
+    record[key] = SqlClient.SqlClient.use((sql) =>
+      Effect.forEach(statements, (statement) => sql.unsafe(statement).unprepared, {
+        discard: true
+      })
+    )
+  }
+  return record
+}
+
+const latest = Effect.fnUntraced(function* (table: string): Effect.fn.Return<number, SqlError, SqlClient.SqlClient> {
+  const sql = yield* SqlClient.SqlClient
+  const exists = sql.onDialectOrElse({
+    pg: () => sql`SELECT 1 AS found WHERE to_regclass(${`"${table}"`}) IS NOT NULL`,
+    orElse: () => sql`SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = ${table}`
+  })
+  if ((yield* exists).length === 0) {
+    return 0
+  }
+  const rows = yield* sql<{
+    readonly id: number | null
+  }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
+  return rows[0]?.id ?? 0
+})
