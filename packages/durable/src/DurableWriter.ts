@@ -10,6 +10,7 @@
  *
  * @since 0.1.0
  */
+import * as SqliteClient from "@strata/sqlite/SqliteClient"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -18,7 +19,7 @@ import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { observeHold } from "./internal/observe.ts"
+import { observeBody } from "./internal/observe.ts"
 import { retryConflicts } from "./internal/retry.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -60,7 +61,8 @@ export class DurableWriter extends Context.Service<
     /**
      * Runs `effect` in one write transaction.
      *
-     * - Success is reported after the commit. A failure, a defect or an interruption of `effect` rolls back all that
+     * - Success is reported after the commit, which writes that wait at the same time share where the client can (see
+     *   `SqliteClient.withGroupedTransaction`); each stays a transaction of its own. A failure, a defect or an interruption of `effect` rolls back all that
      *   it stored, and nothing else.
      * - A `write` inside a `write` joins it as a savepoint: it can fail and be recovered from alone, its effects last
      *   when the outermost write commits, and only the outermost is retried.
@@ -92,7 +94,7 @@ export interface DurableWriterOptions {
   readonly retryCap?: Duration.Input | undefined
   /** How long a write is retried before its error is reported. Default 30 seconds. */
   readonly retryFor?: Duration.Input | undefined
-  /** A write that holds the transaction for longer is logged as a warning, with the span it ran in. Default 1 second. */
+  /** A write whose body holds the transaction for longer is logged as a warning, with the span it ran in. Default 1 second. */
   readonly slowWrite?: Duration.Input | undefined
 }
 
@@ -111,12 +113,12 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<DurableWriter["Service"], never, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
   const retry = retryConflicts(options ?? {})
-  const observe = observeHold(options ?? {})
+  const observe = observeBody(options ?? {})
   return DurableWriter.of({
     write: (effect) =>
       Effect.withFiber((fiber) => {
         if (Context.getOrUndefined(fiber.context, sql.transactionService) === undefined) {
-          return retry(observe((hold) => sqlLevel(sql, hold(effect), undefined)))
+          return retry(sqlLevel(sql, observe(effect), undefined))
         }
         return sqlLevel(sql, effect, Context.getOrUndefined(fiber.context, WriteTransaction))
       })
@@ -133,14 +135,14 @@ export const make = Effect.fnUntraced(function* (
 export const makeMemory = (options?: DurableWriterOptions): DurableWriter["Service"] => {
   const semaphore = Semaphore.makeUnsafe(1)
   const levels = new WeakMap<WriteTransaction["Service"], MemoryLevel>()
-  const observe = observeHold(options ?? {})
+  const observe = observeBody(options ?? {})
   return DurableWriter.of({
     write: (effect) =>
       Effect.withFiber((fiber) => {
         const current = Context.getOrUndefined(fiber.context, WriteTransaction)
         const parent = current && levels.get(current)
         return parent === undefined
-          ? observe((hold) => memoryWrite(semaphore, levels, hold(effect)))
+          ? memoryWrite(semaphore, levels, observe(effect))
           : parent.children.withPermit(memorySavepoint(levels, parent, effect))
       })
   })
@@ -216,12 +218,18 @@ const sqlLevel = <A, E, R>(
       afterCommit: sql.afterCommit,
       onRollback: (f) => Effect.sync(() => void undo.push(f))
     })
-    return sql.withTransaction(Effect.provideService(effect, WriteTransaction, transaction)).pipe(
-      Effect.onExit((exit) => {
-        if (undo.length === 0) return Effect.void
-        if (Exit.isFailure(exit)) return Effect.sync(() => runUndo(undo))
-        return parent === undefined ? Effect.void : parent.onRollback(() => runUndo(undo))
-      })
+    const inTransaction = SqliteClient.isSqliteClient(sql) ? sql.withGroupedTransaction : sql.withTransaction
+    const undoOnFailure = (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> =>
+      Exit.isSuccess(exit) || undo.length === 0 ? Effect.void : Effect.sync(() => runUndo(undo.splice(0)))
+    // At the end of the body, before another write can look, and again for a commit that failed.
+    return inTransaction(
+      Effect.onExit(Effect.provideService(effect, WriteTransaction, transaction), undoOnFailure)
+    ).pipe(
+      Effect.onExit((exit) =>
+        Exit.isSuccess(exit) && parent !== undefined && undo.length > 0
+          ? parent.onRollback(() => runUndo(undo))
+          : undoOnFailure(exit)
+      )
     )
   })
 

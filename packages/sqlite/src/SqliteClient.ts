@@ -20,6 +20,10 @@ import * as Client from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
 import * as Connection from "./internal/connection.ts"
+import * as GroupCommit from "./internal/groupCommit.ts"
+import * as Level from "./internal/transactionLevel.ts"
+
+const TypeId = "~@strata/sqlite/SqliteClient"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -58,6 +62,13 @@ export interface SqliteClientOptions {
   readonly foreignKeys?: boolean | undefined
   /** How long opening waits for a peer that holds the file, as when it changes the journal mode. Default 10 seconds. */
   readonly openTimeout?: Duration.Input | undefined
+  /**
+   * How many of the transactions that wait for their turn share a COMMIT at most, see
+   * {@link SqliteClient.withGroupedTransaction}. Default 256.
+   */
+  readonly groupSize?: number | undefined
+  /** After what time no further transaction joins a group. Default 20 ms. */
+  readonly groupTime?: Duration.Input | undefined
   /** How many prepared statements are kept, oldest first out. Default 256. */
   readonly prepareCacheSize?: number | undefined
   /** Attributes added to every span of this client. */
@@ -83,8 +94,24 @@ export interface SqliteClientOptions {
  * @category services
  */
 export interface SqliteClient extends Client.SqlClient {
+  readonly [TypeId]: typeof TypeId
   /** The options the client was opened with. */
   readonly options: SqliteClientOptions
+  /**
+   * As `withTransaction`, but transactions that wait at the same time share a COMMIT, which is nearly all that a small
+   * one costs.
+   *
+   * - Each stays a transaction of its own: a failure, a defect or an interruption undoes what it wrote, and nothing
+   *   else, and makes no other run again. Each is reported as a success after the COMMIT; when that fails, all fail.
+   * - They run in the order of their arrival. A group is closed as soon as nobody waits, so a lone transaction costs
+   *   what a plain one does, and never waits for company.
+   * - It can be interrupted while it waits and while its effect runs. After that it belongs to the group, whose outcome
+   *   it waits for: `groupTime` and the effect of one other member at most.
+   * - When SQLite itself rolls back the whole transaction, as on a full disk, the transaction that met the error fails
+   *   and the others of the group run again: the only case in which they do.
+   * - `withTransaction` inside of it is a savepoint, and `afterCommit` runs after its group's COMMIT.
+   */
+  readonly withGroupedTransaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   /**
    * Copies the committed state into a new database file at `destination`,
    * without holding up writers, and ends when the copy is complete.
@@ -99,6 +126,22 @@ export interface SqliteClient extends Client.SqlClient {
  * @category services
  */
 export const SqliteClient = Context.Service<SqliteClient>("@strata/sqlite/SqliteClient")
+
+/**
+ * A second client on the same database, for reads that must not wait behind a write.
+ *
+ * @since 0.1.0
+ * @category services
+ */
+export class SqliteReader extends Context.Service<SqliteReader, Client.SqlClient>()("@strata/sqlite/SqliteReader") {}
+
+/**
+ * Whether a client is one of this module, with what only SQLite offers.
+ *
+ * @since 0.1.0
+ * @category guards
+ */
+export const isSqliteClient = (client: Client.SqlClient): client is SqliteClient => TypeId in client
 
 // ---------------------------------------------------------------------------------------------------------------------
 // constructors
@@ -121,12 +164,13 @@ export const make = Effect.fnUntraced(function* (
     options.transformResultNames === undefined
       ? undefined
       : Statement.defaultTransforms(options.transformResultNames).array
+  const acquirers = Client.makeSqliteAcquirers({
+    connection: Effect.succeed(connection),
+    semaphore,
+    isTransaction: (connection: Connection.SqliteConnection) => connection.isTransaction()
+  })
   const client = yield* Client.make({
-    ...Client.makeSqliteAcquirers({
-      connection: Effect.succeed(connection),
-      semaphore,
-      isTransaction: (connection) => connection.isTransaction()
-    }),
+    ...acquirers,
     compiler,
     transformRows,
     driver: "sqlite-node",
@@ -135,7 +179,11 @@ export const make = Effect.fnUntraced(function* (
     releaseSavepoint: (name) => `RELEASE SAVEPOINT ${name}`,
     spanAttributes: [...Object.entries(options.spanAttributes ?? {}), ["db.system.name", "sqlite"]]
   })
-  return Object.assign(client, { options, backup: makeBackup(options, connection, semaphore) })
+  return Object.assign(client, grouped(client, acquirers, options), {
+    [TypeId]: TypeId as typeof TypeId,
+    options,
+    backup: makeBackup(options, connection, semaphore)
+  })
 })
 
 /**
@@ -151,9 +199,58 @@ export const layer = (options: SqliteClientOptions): Layer.Layer<SqliteClient | 
     )
   ).pipe(Layer.provide(Reactivity.layer))
 
+/**
+ * The reader of the database that the `SqliteClient` in context has open: a read-only connection of its own, or for a
+ * database in memory, which has only one, that client itself.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerReader: Layer.Layer<SqliteReader, SqlError, SqliteClient> = Layer.effect(
+  SqliteReader,
+  Effect.gen(function* () {
+    const client = yield* SqliteClient
+    return client.options.filename === ":memory:" ? client : yield* make({ ...client.options, readonly: true })
+  })
+).pipe(Layer.provide(Reactivity.layer))
+
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
+
+/** The parts of a client that know of grouped transactions; outside of one they are those that `SqlClient.make` made. */
+const grouped = (
+  client: Client.SqlClient,
+  acquirers: ReturnType<typeof Client.makeSqliteAcquirers<Connection.SqliteConnection>>,
+  options: SqliteClientOptions
+): Pick<SqliteClient, "withTransaction" | "withGroupedTransaction" | "afterCommit"> => {
+  const { afterCommit, transactionService, withTransaction } = client
+  const run = GroupCommit.make({
+    transactionService,
+    lease: acquirers.transactionAcquirer,
+    onCommitFailure: acquirers.onCommitFailure,
+    maxMembers: options.groupSize ?? 256,
+    maxMillis: Duration.toMillis(Duration.fromInputUnsafe(options.groupTime ?? Duration.millis(20)))
+  })
+  return {
+    withGroupedTransaction: (effect) =>
+      Effect.withFiber((fiber) =>
+        Context.getOrUndefined(fiber.context, transactionService) === undefined
+          ? run(effect)
+          : client.withTransaction(effect)
+      ),
+    withTransaction: (effect) =>
+      Effect.withFiber((fiber) => {
+        const level = Level.current(fiber.context, transactionService)
+        return level === undefined ? withTransaction(effect) : Level.nested(transactionService, level, effect)
+      }),
+    afterCommit: (effect) =>
+      Effect.withFiber((fiber) => {
+        const level = Level.current(fiber.context, transactionService)
+        return level === undefined ? afterCommit(effect) : Level.afterCommit(transactionService, level, effect)
+      })
+  }
+}
 
 /** Opening takes locks (journal mode, recovery of a WAL left by a crash), so it meets peers and has to wait for them. */
 const open = (options: SqliteClientOptions) =>

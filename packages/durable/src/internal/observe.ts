@@ -4,24 +4,13 @@ import * as Option from "effect/Option"
 import type { DurableWriterOptions } from "../DurableWriter.ts"
 import * as Metrics from "../Metrics.ts"
 
-/**
- * Measures how long a write holds its transaction, from the start of its body to the end of its commit. `run` gets a
- * function that marks the start when the body begins, since the wait for other writers is not the body's doing.
- */
-export const observeHold = (options: DurableWriterOptions) => {
+/** Measures how long the body of a write holds its transaction. The wait for other writers is not the body's doing. */
+export const observeBody = (options: DurableWriterOptions) => {
   const slow = Duration.toMillis(Duration.fromInputUnsafe(options.slowWrite ?? Duration.seconds(1)))
-  return <A, E, R>(
-    run: (hold: <A3, E3, R3>(body: Effect.Effect<A3, E3, R3>) => Effect.Effect<A3, E3, R3>) => Effect.Effect<A, E, R>
-  ): Effect.Effect<A, E, R> =>
+  return <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.clockWith((clock) => {
-      let start: number | undefined
-      const hold = <A3, E3, R3>(body: Effect.Effect<A3, E3, R3>): Effect.Effect<A3, E3, R3> =>
-        Effect.suspend(() => {
-          start = clock.currentTimeMillisUnsafe()
-          return body
-        })
-      return Effect.onExit(run(hold), () => {
-        if (start === undefined) return Effect.void
+      const start = clock.currentTimeMillisUnsafe()
+      return Effect.onExit(body, () => {
         const held = clock.currentTimeMillisUnsafe() - start
         const record = Metrics.writeHeld(held)
         return held < slow ? record : Effect.andThen(record, warn(held))

@@ -23,10 +23,15 @@ export const retryConflicts = (options: DurableWriterOptions) => {
     Schedule.upTo({ duration: options.retryFor ?? Duration.seconds(30) })
   )
   return <A, E, R>(write: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    write.pipe(
-      Effect.tapError((error) => (isConflict(error) ? Metrics.writeConflict : Effect.void)),
-      Effect.retry({ while: isConflict, schedule })
-    )
+    // A write that meets nobody, as nearly all do, pays nothing for the schedule.
+    Effect.catchIf(write, isConflict, (conflict) => {
+      let attempt: Effect.Effect<A, E, R> = Effect.fail(conflict)
+      return Effect.suspend(() => {
+        const current = attempt
+        attempt = write
+        return Effect.tapError(current, (error) => (isConflict(error) ? Metrics.writeConflict : Effect.void))
+      }).pipe(Effect.retry({ while: isConflict, schedule }))
+    })
 }
 
 /** Whether `error` is, or wraps as its `reason` or `cause`, a conflict after which nothing was committed. */
