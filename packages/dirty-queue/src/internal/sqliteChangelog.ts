@@ -1,0 +1,71 @@
+import * as Migrations from "@strata/durable/Migrations"
+import * as Effect from "effect/Effect"
+import type * as Migrator from "effect/sql/Migrator"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { ChangelogStorage, StoredEntry } from "../ChangelogStorage.ts"
+import { migrationsSqlite } from "./schema.ts"
+import * as Sqlite from "./sqlite.ts"
+import * as Statements from "./statements.ts"
+
+export const make: Effect.Effect<ChangelogStorage, SqlError | Migrator.MigrationError, SqlClient.SqlClient> =
+  Effect.gen(function* () {
+    yield* Migrations.run(migrationsSqlite)
+    const run = yield* Sqlite.run
+    return {
+      databaseTime: Effect.map(run(Statements.databaseTime), ([row]) => Sqlite.integer(row?.[0])),
+      append: append(run),
+      read: read(run),
+      firstSince: (time) =>
+        Effect.map(run(Statements.firstSeqSince, [time]), ([row]) =>
+          row === undefined ? undefined : Sqlite.integer(row[0])
+        ),
+      prune: prune(run)
+    }
+  })
+
+const append = (run: Sqlite.Run): ChangelogStorage["append"] =>
+  Effect.fnUntraced(function* (now, changes) {
+    yield* Sqlite.inChunks(changes, chunkSize, (chunk) =>
+      run(Statements.appendChanges, [
+        JSON.stringify(chunk.map((change) => [change.scope, change.path, change.op, change.cid, change.mtime])),
+        now
+      ])
+    )
+    const [last] = yield* run(Statements.lastSeq)
+    return Sqlite.integer(last?.[0])
+  })
+
+const read = (run: Sqlite.Run): ChangelogStorage["read"] =>
+  Effect.fnUntraced(function* (options) {
+    const { after, limit, prefix, scope } = options
+    const rows = yield* scope === undefined
+      ? run(Statements.readChanges(false), [prefix, after, limit])
+      : run(Statements.readChanges(true), [prefix, after, limit, scope])
+    return rows.map(toEntry)
+  })
+
+const prune = (run: Sqlite.Run): ChangelogStorage["prune"] =>
+  Effect.fnUntraced(function* (options) {
+    const { before, limit, prefix, scope } = options
+    const rows = yield* scope === undefined
+      ? run(Statements.pruneChanges(false), [before, limit, prefix])
+      : run(Statements.pruneChanges(true), [before, limit, prefix, scope])
+    return rows.length
+  })
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+const chunkSize = 500
+
+const toEntry = (row: Sqlite.Values): StoredEntry => ({
+  seq: Sqlite.integer(row[0]),
+  scope: Sqlite.text(row[1]),
+  path: Sqlite.text(row[2]),
+  op: Sqlite.operation(row[3]),
+  cid: Sqlite.textOrNull(row[4]),
+  mtime: Sqlite.integerOrNull(row[5]),
+  recordedAt: Sqlite.integer(row[6])
+})

@@ -1,0 +1,350 @@
+import * as Migrations from "@strata/durable/Migrations"
+import * as Effect from "effect/Effect"
+import type * as Migrator from "effect/sql/Migrator"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type {
+  Answer,
+  DirtyQueueStorage,
+  Receipt,
+  StorageFilter,
+  StoredClaim,
+  StoredCounts,
+  StoredFailure,
+  StoredRegistration,
+  StoredRow
+} from "../DirtyQueueStorage.ts"
+import { migrationsSqlite } from "./schema.ts"
+import * as Sqlite from "./sqlite.ts"
+import * as Statements from "./statements.ts"
+
+export const make: Effect.Effect<DirtyQueueStorage, SqlError | Migrator.MigrationError, SqlClient.SqlClient> =
+  Effect.gen(function* () {
+    yield* Migrations.run(migrationsSqlite)
+    const run = yield* Sqlite.run
+    return {
+      databaseTime: Effect.map(run(Statements.databaseTime), ([row]) => Sqlite.integer(row?.[0])),
+      ...registry(run),
+      ...intake(run),
+      claim: claim(run),
+      ...answers(run),
+      ...reads(run),
+      ...versions(run)
+    }
+  })
+
+// ---------------------------------------------------------------------------------------------------------------------
+// registrations
+// ---------------------------------------------------------------------------------------------------------------------
+
+const registry = (
+  run: Sqlite.Run
+): Pick<DirtyQueueStorage, "register" | "unregister" | "registrations" | "markServed" | "readyScopes"> => {
+  const find = (follower: string, scope: string) =>
+    Effect.map(run(Statements.findRegistration, [follower, scope]), (rows) => rows.map(toRegistration))
+
+  return {
+    register: Effect.fnUntraced(function* (_now, { follower, prefix, scope }) {
+      const [registered] = yield* find(follower, scope)
+      if (registered !== undefined) {
+        return { registration: registered, created: false }
+      }
+      const [row] = yield* run(Statements.insertRegistration, [follower, scope, prefix])
+      return { registration: toRegistration(row!), created: true }
+    }),
+
+    unregister: Effect.fnUntraced(function* (_now, { follower, scope }) {
+      const [registered] = yield* find(follower, scope)
+      if (registered === undefined) return 0
+      const rows = yield* run(Statements.deleteRows, [registered.id])
+      yield* run(Statements.deleteRegistration, [registered.id])
+      return rows.length
+    }),
+
+    registrations: (filter) =>
+      Effect.map(run(Statements.listRegistrations(given(filter)), filterParameters(filter)), (rows) =>
+        rows.map(toRegistration)
+      ),
+
+    markServed: (now, { follower, scope }) =>
+      Effect.map(run(Statements.markServed, [follower, scope, now]), (rows) => rows.length > 0),
+
+    readyScopes: (now, { follower, limit }) =>
+      Effect.map(run(Statements.readyScopes, [follower, now, limit]), (rows) => rows.map((row) => Sqlite.text(row[0])))
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// backfill and revival
+// ---------------------------------------------------------------------------------------------------------------------
+
+const draw = (run: Sqlite.Run) => Effect.map(run(Statements.drawVersion), ([row]) => Sqlite.integer(row?.[0]))
+
+const intake = (run: Sqlite.Run): Pick<DirtyQueueStorage, "enqueue" | "revive"> => ({
+  enqueue: Effect.fnUntraced(function* (now, { paths, registration }) {
+    const version = yield* draw(run)
+    yield* Sqlite.inChunks(paths, chunkSize, (chunk) =>
+      run(Statements.enqueue, [registration, JSON.stringify(chunk), version, now])
+    )
+  }),
+
+  revive: Effect.fnUntraced(function* (now, options) {
+    const version = yield* draw(run)
+    const filter = { ...given(options), path: options.path !== undefined }
+    const parameters = [version, now, options.prefix, ...filterParameters(options)]
+    const rows = yield* run(
+      Statements.revive(filter),
+      options.path === undefined
+        ? parameters
+        : [version, now, options.prefix, options.follower ?? null, options.scope ?? null, options.path]
+    )
+    return rows.length
+  })
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// claims and answers
+// ---------------------------------------------------------------------------------------------------------------------
+
+const claim = (run: Sqlite.Run): DirtyQueueStorage["claim"] =>
+  Effect.fnUntraced(function* (now, options) {
+    const [found] = yield* run(Statements.peek, [options.follower, options.scope])
+    if (found === undefined) return undefined
+    const registration = Sqlite.integer(found[0])
+    const credit = Sqlite.integer(found[1])
+    const ready = (column: number) => found[column] !== null && Sqlite.integer(found[column]) <= now
+    const live = ready(2)
+    const backfill = ready(3)
+    const claims: Array<StoredClaim> = []
+    let dead = 0
+    if (options.limit <= 0 || !(live || backfill)) return { claims, dead }
+
+    const token = yield* draw(run)
+    /** Takes rows of one lane; those that die in place of being delivered make room for others. */
+    const take = Effect.fnUntraced(function* (lane: 0 | 1, limit: number) {
+      let taken = 0
+      let missing = limit
+      while (missing > 0) {
+        const rows = yield* run(Statements.claim, [
+          registration,
+          lane,
+          now,
+          missing,
+          token,
+          now + options.leaseFor,
+          options.maxAttempts
+        ])
+        const delivered = rows.filter((row) => row[3] !== null)
+        for (const row of delivered) {
+          claims.push(toClaim(row))
+        }
+        taken += delivered.length
+        dead += rows.length - delivered.length
+        missing = rows.length === missing ? missing - delivered.length : 0
+      }
+      return taken
+    })
+
+    const share = backfill
+      ? Math.min(Math.floor((credit + options.limit * options.backfillPermille) / 1000), options.limit)
+      : 0
+    const reserved = yield* take(1, share)
+    const fresh = live ? yield* take(0, options.limit - reserved) : 0
+    if (backfill && reserved === share) {
+      yield* take(1, options.limit - reserved - fresh)
+    }
+    const kept = reserved === share && backfill ? (credit + options.limit * options.backfillPermille) % 1000 : 0
+    if (kept !== credit) {
+      yield* run(Statements.setCredit, [registration, kept])
+    }
+    return { claims: claims.toSorted(byPlace), dead }
+  })
+
+const answers = (run: Sqlite.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "release" | "renew"> => {
+  /** Runs one statement for a batch of receipts; its rows start with the id and the version that it met. */
+  const settle = <A extends Receipt>(
+    statement: string,
+    receipts: ReadonlyArray<A>,
+    encode: (receipt: A) => ReadonlyArray<unknown>,
+    parameters: ReadonlyArray<unknown>
+  ) =>
+    Sqlite.inChunks(receipts, chunkSize, (chunk) => run(statement, [JSON.stringify(chunk.map(encode)), ...parameters]))
+
+  const settleAll = (statement: string, receipts: ReadonlyArray<Receipt>, parameters: ReadonlyArray<unknown>) =>
+    Effect.map(settle(statement, receipts, encodeReceipt, parameters), (rows) => toAnswers(receipts, rows))
+
+  return {
+    ack: Effect.fnUntraced(function* (_now, receipts) {
+      const done = yield* settle(Statements.ack, receipts, encodeReceipt, [])
+      if (done.length === receipts.length) {
+        return receipts.map(() => "Done" as const)
+      }
+      const superseded = yield* settle(Statements.ackSuperseded, receipts, encodeReceipt, [])
+      return toAnswers(receipts, [...done, ...superseded])
+    }),
+
+    fail: Effect.fnUntraced(function* (now, failures, { maxAttempts, minInterval }) {
+      const rows = yield* settle(Statements.fail, firstOfEach(failures), encodeFailure, [
+        now,
+        maxAttempts,
+        now + minInterval
+      ])
+      return { answers: toAnswers(failures, rows), dead: rows.filter((row) => row[2] === 1).length }
+    }),
+
+    release: (now, receipts, delay) => settleAll(Statements.release, receipts, [now, delay]),
+
+    renew: (now, receipts, leaseFor) => settleAll(Statements.renew, receipts, [now + leaseFor])
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// reads
+// ---------------------------------------------------------------------------------------------------------------------
+
+const reads = (run: Sqlite.Run): Pick<DirtyQueueStorage, "list" | "stats" | "nextReadyAt"> => ({
+  list: (options) =>
+    Effect.map(
+      run(Statements.listRows(options.kind, given(options)), [
+        options.prefix,
+        options.sinceAtMost,
+        options.limit,
+        options.after?.registration ?? 0,
+        options.after?.path ?? "",
+        ...filterParameters(options)
+      ]),
+      (rows) => rows.map(toRow)
+    ),
+
+  stats: (now, filter) =>
+    Effect.map(run(Statements.stats(given(filter)), [now, ...filterParameters(filter)]), (rows) => rows.map(toCounts)),
+
+  nextReadyAt: (filter) =>
+    Effect.map(run(Statements.nextReadyAt(given(filter)), filterParameters(filter)), ([row]) => {
+      const times = [row?.[0], row?.[1]].flatMap((time) => (time == null ? [] : [Sqlite.integer(time)]))
+      return times.length === 0 ? null : Math.min(...times)
+    })
+})
+
+const versions = (run: Sqlite.Run): Pick<DirtyQueueStorage, "currentVersion" | "newEpoch"> => ({
+  currentVersion: Effect.map(run(Statements.currentVersion), ([row]) => Sqlite.integer(row?.[0])),
+
+  newEpoch: (_now, jump) =>
+    Effect.andThen(run(Statements.jumpVersion, [jump]), Effect.asVoid(run(Statements.releaseAll)))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+const chunkSize = 1000
+
+const given = (filter: StorageFilter): Statements.RegistrationFilter => ({
+  follower: filter.follower !== undefined,
+  scope: filter.scope !== undefined
+})
+
+/** The values of a filter's two numbered parameters, as far as the statement knows them. */
+const filterParameters = (filter: StorageFilter): ReadonlyArray<string | null> => {
+  if (filter.scope !== undefined) return [filter.follower ?? null, filter.scope]
+  return filter.follower === undefined ? [] : [filter.follower]
+}
+
+const encodeReceipt = (receipt: Receipt) => [receipt.id, receipt.version, receipt.lease]
+
+const encodeFailure = (failure: StoredFailure) => [
+  failure.id,
+  failure.version,
+  failure.lease,
+  failure.error,
+  failure.dead,
+  failure.delay
+]
+
+/**
+ * What a statement returned was the claimer's; with another version, a change had come in. Of several claims on one row
+ * only the latest can have been meant.
+ */
+const toAnswers = (receipts: ReadonlyArray<Receipt>, rows: ReadonlyArray<Sqlite.Values>): ReadonlyArray<Answer> => {
+  const versions = new Map(rows.map((row) => [Sqlite.integer(row[0]), Sqlite.integer(row[1])]))
+  const leases = new Map<number, number>()
+  for (const receipt of receipts) {
+    leases.set(receipt.id, Math.max(receipt.lease, leases.get(receipt.id) ?? 0))
+  }
+  return receipts.map((receipt) => {
+    const version = versions.get(receipt.id)
+    if (version === undefined || receipt.lease !== leases.get(receipt.id)) return "Lost"
+    return version === receipt.version ? "Done" : "Superseded"
+  })
+}
+
+/** Of two failures of one claim the first one counts, where the statement would take any. */
+const firstOfEach = (failures: ReadonlyArray<StoredFailure>): ReadonlyArray<StoredFailure> => {
+  const first = new Map<string, StoredFailure>()
+  for (const failure of failures) {
+    const claim = `${failure.id}/${failure.lease}`
+    if (!first.has(claim)) first.set(claim, failure)
+  }
+  return Array.from(first.values())
+}
+
+const byPlace = (a: StoredClaim, b: StoredClaim): number => a.queuedAt - b.queuedAt || a.id - b.id
+
+const toLane = (value: unknown): 0 | 1 => (value === 1 ? 1 : 0)
+
+const toRegistration = (row: Sqlite.Values): StoredRegistration => ({
+  id: Sqlite.integer(row[0]),
+  follower: Sqlite.text(row[1]),
+  scope: Sqlite.text(row[2]),
+  prefix: Sqlite.text(row[3]),
+  servedAt: Sqlite.integer(row[4])
+})
+
+const toClaim = (row: Sqlite.Values): StoredClaim => ({
+  id: Sqlite.integer(row[0]),
+  path: Sqlite.text(row[1]),
+  version: Sqlite.integer(row[2]),
+  lease: Sqlite.integer(row[3]),
+  op: row[4] === null ? null : Sqlite.operation(row[4]),
+  cid: Sqlite.textOrNull(row[5]),
+  mtime: Sqlite.integerOrNull(row[6]),
+  seq: Sqlite.integer(row[7]),
+  lane: toLane(row[8]),
+  attempts: Sqlite.integer(row[9]),
+  queuedAt: Sqlite.integer(row[10])
+})
+
+const toRow = (row: Sqlite.Values): StoredRow => ({
+  id: Sqlite.integer(row[0]),
+  registration: Sqlite.integer(row[1]),
+  path: Sqlite.text(row[2]),
+  version: Sqlite.integer(row[3]),
+  since: Sqlite.integer(row[4]),
+  op: row[5] === null ? null : Sqlite.operation(row[5]),
+  cid: Sqlite.textOrNull(row[6]),
+  mtime: Sqlite.integerOrNull(row[7]),
+  seq: Sqlite.integer(row[8]),
+  lane: toLane(row[9]),
+  readyAt: Sqlite.integerOrNull(row[10]),
+  queuedAt: Sqlite.integer(row[11]),
+  dirtyAt: Sqlite.integer(row[12]),
+  lease: Sqlite.integerOrNull(row[13]),
+  attempts: Sqlite.integer(row[14]),
+  retryFloor: Sqlite.integer(row[15]),
+  failedAt: Sqlite.integerOrNull(row[16]),
+  lastError: Sqlite.textOrNull(row[17]),
+  follower: Sqlite.text(row[18]),
+  scope: Sqlite.text(row[19])
+})
+
+const toCounts = (row: Sqlite.Values): StoredCounts => ({
+  follower: Sqlite.text(row[0]),
+  rows: Sqlite.integer(row[1]),
+  ready: Sqlite.integer(row[2]),
+  delayed: Sqlite.integer(row[3]),
+  claimed: Sqlite.integer(row[4]),
+  dead: Sqlite.integer(row[5]),
+  failing: Sqlite.integer(row[6]),
+  backfill: Sqlite.integer(row[7]),
+  oldestDirtyAt: Sqlite.integerOrNull(row[8])
+})
