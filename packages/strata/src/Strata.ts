@@ -1,0 +1,198 @@
+/**
+ * What an app imports: the layers that belong together, in one line. An app picks a bundle at its edge; its own code asks
+ * for the services and stays the same on all of them.
+ *
+ * @since 0.1.0
+ */
+import * as Changelog from "@strata/dirty-queue/Changelog"
+import * as ChangeSignal from "@strata/dirty-queue/ChangeSignal"
+import * as DirtyQueue from "@strata/dirty-queue/DirtyQueue"
+import * as MemoryStore from "@strata/dirty-queue/MemoryStore"
+import * as DurableWriter from "@strata/durable/DurableWriter"
+import * as FollowerScheduler from "@strata/follower/FollowerScheduler"
+import * as DataVersion from "@strata/sqlite/DataVersion"
+import * as SqliteClient from "@strata/sqlite/SqliteClient"
+import * as Clock from "effect/Clock"
+import * as Config from "effect/Config"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import type * as Migrator from "effect/sql/Migrator"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+
+// ---------------------------------------------------------------------------------------------------------------------
+// models
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * The services that every bundle offers.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Services =
+  | DurableWriter.DurableWriter
+  | Changelog.Changelog
+  | DirtyQueue.DirtyQueue
+  | ChangeSignal.ChangeSignal
+  | FollowerScheduler.FollowerScheduler
+
+/**
+ * The settings that every bundle takes; what is absent has the defaults of the service it belongs to.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Options {
+  readonly writer?: DurableWriter.DurableWriterOptions | undefined
+  readonly queue?: DirtyQueue.DirtyQueueOptions | undefined
+  readonly scheduler?: FollowerScheduler.FollowerSchedulerOptions | undefined
+}
+
+/**
+ * The settings of {@link layerSqlite}: those of its client, and of its services.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface SqliteOptions extends Omit<SqliteClient.SqliteClientOptions, "readonly">, Options {
+  /** How often other processes' commits are looked for. Default 100 ms. */
+  readonly pollInterval?: Duration.Input | undefined
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// errors
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Followers are too far behind.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class NotReady extends Schema.TaggedError<NotReady>("@strata/strata/NotReady")("NotReady", {
+  /** Age of the oldest change that is not processed. */
+  oldestDirtyMs: Schema.Finite,
+  maxAgeMs: Schema.Finite
+}) {
+  override get message(): string {
+    return `The oldest change has waited ${this.oldestDirtyMs} ms, more than ${this.maxAgeMs} ms`
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// readiness
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Succeeds when the store answers and no change has waited for longer than `maxAge` (default 1 minute), for the
+ * readiness probe of a service. Dead letters do not count: they wait for somebody, and `DirtyQueue.stats` shows them.
+ *
+ * @since 0.1.0
+ * @category readiness
+ */
+export const ready = Effect.fn("Strata.ready")(function* (options?: {
+  readonly maxAge?: Duration.Input | undefined
+}): Effect.fn.Return<void, NotReady | SqlError, DirtyQueue.DirtyQueue> {
+  const queue = yield* DirtyQueue.DirtyQueue
+  const { total } = yield* queue.stats()
+  const maxAgeMs = Duration.toMillis(Duration.fromInputUnsafe(options?.maxAge ?? "1 minute"))
+  const oldestDirtyMs = (yield* Clock.currentTimeMillis) - (total.oldestDirtyAt ?? Number.POSITIVE_INFINITY)
+  if (oldestDirtyMs > maxAgeMs) {
+    return yield* new NotReady({ oldestDirtyMs, maxAgeMs })
+  }
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// layers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Everything on one SQLite file, which several processes may use. Changes of this process wake its followers at once,
+ * those of others within `pollInterval`.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerSqlite = (
+  options: SqliteOptions
+): Layer.Layer<
+  Services | SqliteClient.SqliteClient | SqliteClient.SqliteReader | SqlClient.SqlClient,
+  SqlError | Migrator.MigrationError
+> =>
+  Layer.mergeAll(
+    Changelog.layer({ clock: options.queue?.clock }),
+    DirtyQueue.layer(options.queue),
+    FollowerScheduler.layer(options.scheduler)
+  ).pipe(
+    Layer.provideMerge(Layer.mergeAll(DurableWriter.layer(options.writer), layerSignal(options))),
+    Layer.provideMerge(SqliteClient.layerReader),
+    Layer.provideMerge(SqliteClient.layer(options))
+  )
+
+/**
+ * Everything in memory: for tests, where it is quick, starts empty and obeys `TestClock`.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerTest: Layer.Layer<Services> = Layer.mergeAll(
+  Changelog.layerMemory(),
+  DirtyQueue.layerMemory(),
+  FollowerScheduler.layer()
+).pipe(
+  Layer.provideMerge(Layer.mergeAll(DurableWriter.layerMemory(), ChangeSignal.layer)),
+  Layer.provide(MemoryStore.layer)
+)
+
+/**
+ * {@link layerSqlite} from the environment, or whatever `ConfigProvider` is in context:
+ *
+ * - `STRATA_DATABASE`: the database file. Default `strata.db`.
+ * - `STRATA_SYNCHRONOUS`: `FULL` (default), `NORMAL`, `EXTRA` or `OFF`.
+ * - `STRATA_LEASE`: how long a claim lasts, as in `30 seconds`.
+ * - `STRATA_MAX_ATTEMPTS`: after how many attempts a path is set aside.
+ * - `STRATA_POLL_INTERVAL`: how often other processes' commits are looked for, as in `100 millis`.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerConfig: Layer.Layer<
+  Layer.Success<ReturnType<typeof layerSqlite>>,
+  Config.ConfigError | SqlError | Migrator.MigrationError
+> = Layer.unwrap(
+  Effect.map(
+    Config.all({
+      filename: Config.String("DATABASE").pipe(Config.withDefault("strata.db")),
+      synchronous: Config.Literals(["OFF", "NORMAL", "FULL", "EXTRA"], "SYNCHRONOUS").pipe(Config.withDefault("FULL")),
+      lease: optional(Config.Duration("LEASE")),
+      maxAttempts: optional(Config.Int("MAX_ATTEMPTS")),
+      pollInterval: optional(Config.Duration("POLL_INTERVAL"))
+    }).pipe(Config.nested("STRATA")),
+    ({ filename, lease, maxAttempts, pollInterval, synchronous }) =>
+      layerSqlite({ filename, synchronous, pollInterval, queue: { lease, maxAttempts } })
+  )
+)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** A function declaration, since `layerConfig` is built above it. */
+function optional<A>(config: Config.Config<A>): Config.Config<A | undefined> {
+  return Config.map(Config.option(config), Option.getOrUndefined)
+}
+
+/** A database in memory is seen by no other process, and cannot be opened a second time. */
+const layerSignal = (options: SqliteOptions) =>
+  options.filename === ":memory:"
+    ? ChangeSignal.layer
+    : Layer.effect(
+        ChangeSignal.ChangeSignal,
+        Effect.flatMap(DataVersion.make(options.filename), (source) =>
+          ChangeSignal.makePoll({ source, interval: options.pollInterval })
+        )
+      )

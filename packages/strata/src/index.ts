@@ -1,0 +1,60 @@
+/**
+ * @since 0.1.0
+ */
+export * as Changelog from "@strata/dirty-queue/Changelog"
+/**
+ * @since 0.1.0
+ */
+export * as ChangeSignal from "@strata/dirty-queue/ChangeSignal"
+/**
+ * @since 0.1.0
+ */
+export * as DirtyQueue from "@strata/dirty-queue/DirtyQueue"
+/**
+ * @since 0.1.0
+ */
+export * as Path from "@strata/dirty-queue/Path"
+/**
+ * @since 0.1.0
+ */
+export * as Prefix from "@strata/dirty-queue/Prefix"
+/**
+ * @since 0.1.0
+ */
+export * as DurableWriter from "@strata/durable/DurableWriter"
+/**
+ * @since 0.1.0
+ */
+export * as CatchUp from "@strata/follower/CatchUp"
+/**
+ * @since 0.1.0
+ */
+export * as ContentReader from "@strata/follower/ContentReader"
+/**
+ * @since 0.1.0
+ */
+export * as Follower from "@strata/follower/Follower"
+/**
+ * @since 0.1.0
+ */
+export * as FollowerScheduler from "@strata/follower/FollowerScheduler"
+/**
+ * @since 0.1.0
+ */
+export * as IndexWriter from "@strata/follower/IndexWriter"
+/**
+ * @since 0.1.0
+ */
+export * as ProcessingError from "@strata/follower/ProcessingError"
+/**
+ * @since 0.1.0
+ */
+export * as Rebuild from "@strata/follower/Rebuild"
+/**
+ * @since 0.1.0
+ */
+export * as SqliteClient from "@strata/sqlite/SqliteClient"
+/**
+ * @since 0.1.0
+ */
+export * as Strata from "./Strata.ts"
