@@ -1,6 +1,10 @@
 /**
  * @since 0.1.0
  */
+export * as CanonicalJson from "./CanonicalJson.ts"
+/**
+ * @since 0.1.0
+ */
 export * as Digest from "./Digest.ts"
 /**
  * @since 0.1.0
