@@ -8,6 +8,10 @@ import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import * as Schema from "effect/Schema"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 
 const open = Effect.provide(SqliteClient.make({ filename: ":memory:" }), Reactivity.layer)
 
@@ -192,6 +196,59 @@ describe("withGroupedTransaction", () => {
       )
       assert.isFalse(found.includes(3))
       yield* sql.withGroupedTransaction(insert(sql, 6))
+    })
+  )
+
+  it.effect("goes on after any number of transactions that fail one after the other, at once", () =>
+    Effect.gen(function* () {
+      const sql = yield* opened
+      const started = yield* Deferred.make<void>()
+      const finish = yield* Deferred.make<void>()
+      const first = yield* Effect.forkChild(
+        Effect.exit(
+          sql.withGroupedTransaction(
+            Effect.andThen(
+              Deferred.succeed(started, undefined),
+              Effect.andThen(Deferred.await(finish), Effect.fail("no"))
+            )
+          )
+        )
+      )
+      yield* Deferred.await(started)
+      const others = yield* Effect.forEach(Array.from({ length: 5_000 }), () =>
+        Effect.forkChild(Effect.exit(sql.withGroupedTransaction(Effect.fail("no"))))
+      )
+      yield* Effect.yieldNow
+      yield* Deferred.succeed(finish, undefined)
+      assert.deepStrictEqual(yield* Fiber.join(first), Exit.fail("no"))
+      for (const fiber of others) assert.deepStrictEqual(yield* Fiber.join(fiber), Exit.fail("no"))
+      yield* sql.withGroupedTransaction(insert(sql, 1))
+      assert.deepStrictEqual(yield* ids(sql), [1])
+    })
+  )
+
+  it.live("goes on after a peer held the file, whoever waited", () =>
+    Effect.gen(function* () {
+      const folder = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "strata-group-"))),
+        (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+      )
+      const filename = join(folder, "test.db")
+      const sql = yield* Effect.provide(SqliteClient.make({ filename }), Reactivity.layer)
+      yield* sql`CREATE TABLE t (id INTEGER PRIMARY KEY)`
+      const peer = new DatabaseSync(filename)
+      yield* Effect.addFinalizer(() => Effect.sync(() => peer.close()))
+      for (let round = 0; round < 20; round++) {
+        peer.exec("BEGIN IMMEDIATE")
+        const exits = yield* Effect.forEach(
+          Array.from({ length: 8 }, (_, i) => round * 10 + i),
+          (id) => Effect.exit(sql.withGroupedTransaction(insert(sql, id))),
+          { concurrency: "unbounded" }
+        )
+        assert.isTrue(exits.every(Exit.isFailure))
+        peer.exec("ROLLBACK")
+        yield* sql.withGroupedTransaction(insert(sql, round))
+      }
     })
   )
 

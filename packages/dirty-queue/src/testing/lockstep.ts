@@ -216,8 +216,10 @@ const inOneWrite = Effect.fnUntraced(function* (
   const before = driver.claims.length
   const outcome = yield* Context.get(driver.context, DurableWriter)
     .write(
-      Effect.flatMap(perform(driver, operation), (answers) =>
-        operation.rollback ? Effect.fail({ _tag: "RolledBack" as const, answers }) : Effect.succeed(answers)
+      Effect.filterOrFail(
+        perform(driver, operation),
+        () => !operation.rollback,
+        (answers) => ({ _tag: "RolledBack" as const, answers })
       )
     )
     .pipe(Effect.result)

@@ -66,11 +66,16 @@ export const make = (options: Options): Run => {
    */
   let crowded = true
 
+  /**
+   * Gives the next waiting fiber its turn. It goes on in a microtask: resumed here, it could run to its own end, and so
+   * give turns itself, before this call has returned.
+   */
   const handOver = (group: Group | undefined): boolean => {
     const next = waiting.shift()
     if (next === undefined) return false
-    next.turn = { group }
-    next.resume?.(next.turn)
+    const turn = { group }
+    next.turn = turn
+    queueMicrotask(() => next.resume?.(turn))
     return true
   }
 
