@@ -248,9 +248,13 @@ const selectFormat = (formats: ReadonlyArray<Format>) => {
 /** Parsers recurse, and some input nests deeper than the stack: its text is still searchable. */
 const extractWith = (format: Format, path: string, text: string): Effect.Effect<Document> =>
   Effect.flatMap(format.load, (extract) =>
-    Effect.try({ try: () => extract(text), catch: (cause) => cause }).pipe(
-      Effect.catch((cause) => Effect.as(Effect.logDebug("taken as plain text", path, cause), PlainText.extract(text)))
-    )
+    Effect.suspend(() => {
+      try {
+        return Effect.succeed(extract(text))
+      } catch (cause) {
+        return Effect.as(Effect.logDebug("taken as plain text", path, cause), PlainText.extract(text))
+      }
+    })
   )
 
 const titleLimit = 200

@@ -1,0 +1,258 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as fs from "node:fs"
+import { join } from "node:path"
+import { execFileSync } from "node:child_process"
+import { makeWorkspace } from "./workspace.ts"
+
+/** Times so old that they can be trusted. */
+const age = (file: string, seconds = 3600) => {
+  const time = Date.now() / 1000 - seconds
+  fs.utimesSync(file, time, time)
+}
+
+describe("Scan", () => {
+  it.live("processes exactly what was added, changed and removed", () =>
+    Effect.gen(function* () {
+      const { paths, remove, root, sync, write } = yield* makeWorkspace()
+      for (let i = 0; i < 30; i++) yield* write(`d${i % 3}/f${i}.txt`, `common word${i}`)
+      const first = yield* sync()
+      assert.deepStrictEqual([first.files, first.changed, first.processed], [30, 30, 30])
+      yield* write("d0/f0.txt", "common changed")
+      yield* remove("d1/f1.txt")
+      yield* write("d9/new.txt", "common new")
+      const second = yield* sync()
+      // Files written within two seconds of the scan are looked at again; their digests show that nothing changed.
+      assert.deepStrictEqual([second.files, second.removed, second.processed], [30, 1, 2])
+      assert.deepStrictEqual(yield* paths("changed"), ["d0/f0.txt"])
+      assert.deepStrictEqual(yield* paths("word0"), [])
+      assert.deepStrictEqual(yield* paths("word1"), [])
+      assert.deepStrictEqual(yield* paths("new"), ["d9/new.txt"])
+      assert.strictEqual((yield* paths("common")).length, 30)
+      assert.isTrue(fs.existsSync(root))
+    })
+  )
+
+  it.live("records nothing for a tree whose times can be trusted", () =>
+    Effect.gen(function* () {
+      const { root, scan, scope, sql, sync, write } = yield* makeWorkspace()
+      yield* write("a.txt", "one")
+      yield* write("b/c.txt", "two")
+      yield* sync()
+      // As if the first scan had come long after the files.
+      yield* sql`UPDATE strata_search_folder SET entries = replace(entries, '/?', '/')`
+      const again = yield* scan.run({ scope })
+      assert.deepStrictEqual([again.files, again.changed, again.removed], [2, 0, 0])
+      assert.isTrue(fs.existsSync(join(root, "a.txt")))
+    })
+  )
+
+  it.live("D3: a file with an old modification time that is moved into the tree is found", () =>
+    Effect.gen(function* () {
+      const { base, paths, root, sync, write } = yield* makeWorkspace()
+      yield* write("a.txt", "one")
+      yield* sync()
+      fs.writeFileSync(join(base, "outside.txt"), "moved")
+      age(join(base, "outside.txt"), 100_000)
+      fs.renameSync(join(base, "outside.txt"), join(root, "b.txt"))
+      yield* sync()
+      assert.deepStrictEqual(yield* paths("moved"), ["b.txt"])
+      fs.writeFileSync(join(base, "over.txt"), "over!")
+      const { atime, mtime } = fs.statSync(join(root, "b.txt"))
+      fs.utimesSync(join(base, "over.txt"), atime, mtime)
+      fs.renameSync(join(base, "over.txt"), join(root, "b.txt"))
+      yield* sync()
+      assert.deepStrictEqual(yield* paths("over"), ["b.txt"])
+    })
+  )
+
+  it.live("D4: a rewrite of the same size within one tick of the clock is found", () =>
+    Effect.gen(function* () {
+      const { paths, sync, write } = yield* makeWorkspace()
+      for (let i = 0; i < 20; i++) {
+        yield* write("a.txt", `before${i + 10}`)
+        yield* sync()
+        yield* write("a.txt", `laters${i + 10}`)
+        yield* sync()
+        assert.deepStrictEqual(yield* paths(`laters${i + 10}`), ["a.txt"])
+      }
+    })
+  )
+
+  it.live("D6: a loop of links, a link to a parent and a dangling link: one document per real file", () =>
+    Effect.gen(function* () {
+      const { paths, root, sync, write } = yield* makeWorkspace()
+      yield* write("a/real.txt", "linked")
+      fs.symlinkSync(".", join(root, "loop"))
+      fs.symlinkSync("..", join(root, "a/parent"))
+      fs.symlinkSync("nowhere", join(root, "dangling"))
+      yield* sync()
+      assert.deepStrictEqual(yield* paths("linked"), ["a/real.txt"])
+    })
+  )
+
+  it.live("D7: a root that is suddenly empty, or gone, removes nothing unless forced", () =>
+    Effect.gen(function* () {
+      const { paths, root, scan, scope, sync, write } = yield* makeWorkspace()
+      yield* write("a/b.txt", "kept")
+      yield* write("c.txt", "kept")
+      yield* sync()
+      fs.renameSync(root, `${root}-away`)
+      assert.strictEqual((yield* Effect.flip(scan.run({ scope })))._tag, "FileTreeError")
+      fs.mkdirSync(root)
+      const error = yield* Effect.flip(scan.run({ scope }))
+      assert.strictEqual(error._tag, "SuddenlyEmpty")
+      assert.strictEqual((yield* paths("kept")).length, 2)
+      fs.mkdirSync(join(root, "a"))
+      assert.strictEqual((yield* Effect.flip(scan.run({ scope })))._tag, "SuddenlyEmpty")
+      const forced = yield* sync({ force: true })
+      assert.strictEqual(forced.removed, 2)
+      assert.deepStrictEqual(yield* paths("kept"), [])
+      assert.strictEqual((yield* sync()).removed, 0)
+    })
+  )
+
+  it.live("D8: what cannot be indexed is reported by path and reason, and the rest is indexed", () =>
+    Effect.gen(function* () {
+      const { index, paths, root, sync, write } = yield* makeWorkspace({ maxBytes: 1_000_000 })
+      yield* write("good.txt", "good")
+      yield* write("empty.txt", "")
+      yield* write("binary.dat", new Uint8Array([0, 1, 2, 0, 255, 254, 0, 7]))
+      yield* write("latin.txt", new Uint8Array([99, 97, 102, 0xe9, 10, 99, 97, 102, 101, 10]))
+      fs.closeSync(fs.openSync(join(root, "huge.txt"), "w"))
+      fs.truncateSync(join(root, "huge.txt"), 2 * 1024 ** 3)
+      fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/bad`), Buffer.from([0xff]), Buffer.from(".txt")]), "x")
+      execFileSync("mkfifo", [join(root, "pipe")])
+      const scanned = yield* sync()
+      assert.deepStrictEqual(scanned.problems.map((problem) => problem.reason._tag).toSorted(), [
+        "NotUtf8",
+        "SpecialFile"
+      ])
+      const skipped = yield* index.skipped()
+      assert.deepStrictEqual(
+        skipped.map((one) => `${one.path}: ${one.reason._tag}`),
+        ["binary.dat: Binary", "empty.txt: Empty", "huge.txt: TooLarge", "latin.txt: NotText"]
+      )
+      assert.deepStrictEqual(yield* paths("good"), ["good.txt"])
+      assert.deepStrictEqual(yield* index.documents, { indexed: 1, skipped: 4 })
+    })
+  )
+
+  it.live("D8: a file that cannot be read is retried and named, and its folder's other files are indexed", () =>
+    Effect.gen(function* () {
+      const { paths, queue, root, sync, write } = yield* makeWorkspace()
+      yield* write("a/locked.txt", "secret")
+      yield* write("a/open.txt", "open")
+      fs.chmodSync(join(root, "a/locked.txt"), 0)
+      const restricted = process.geteuid?.() === 0
+      if (restricted) process.seteuid!(65_534)
+      // The other user has to get to the folder.
+      const result = yield* Effect.exit(sync())
+      if (restricted) process.seteuid!(0)
+      if (result._tag === "Failure") {
+        // The temporary folder is closed to the other user: then the root itself is what cannot be read.
+        return assert.include(String(result.cause), "cannot be read")
+      }
+      const [failing] = yield* queue.failing()
+      assert.deepStrictEqual(
+        [failing?.path as string, failing?.lastError],
+        ["a/locked.txt", "the file cannot be read (EACCES)"]
+      )
+      assert.deepStrictEqual(yield* paths("open"), ["a/open.txt"])
+    })
+  )
+
+  it.live("Q10: removing a folder removes what starts with exactly its name", () =>
+    Effect.gen(function* () {
+      const { paths, remove, sync, write } = yield* makeWorkspace()
+      for (const path of ["a_b/x.txt", "a_b/😀.md", "a_b/deep/y.txt", "aXb/x.txt", "A_B/x.txt", "a_b2/x.txt"]) {
+        yield* write(path, "word")
+      }
+      yield* sync()
+      yield* remove("a_b")
+      const { removed } = yield* sync()
+      assert.strictEqual(removed, 3)
+      assert.deepStrictEqual(yield* paths("word"), ["A_B/x.txt", "aXb/x.txt", "a_b2/x.txt"])
+    })
+  )
+
+  it.live("scans a part of a root without touching the rest", () =>
+    Effect.gen(function* () {
+      const { paths, remove, scan, scope, sync, write } = yield* makeWorkspace()
+      yield* write("a/one.txt", "word")
+      yield* write("b/two.txt", "word")
+      yield* sync()
+      yield* remove("b/two.txt")
+      yield* write("a/three.txt", "word")
+      const part = yield* scan.run({ scope, under: "a/" })
+      assert.deepStrictEqual([part.files, part.removed], [2, 0])
+      yield* sync({ under: "a/" })
+      assert.deepStrictEqual(yield* paths("word"), ["a/one.txt", "a/three.txt", "b/two.txt"])
+      yield* remove("a")
+      yield* sync({ under: "a/" })
+      assert.deepStrictEqual(yield* paths("word"), ["b/two.txt"])
+      yield* sync({ force: true })
+      assert.deepStrictEqual(yield* paths("word"), [])
+    })
+  )
+
+  it.live("goes by byte order where JavaScript's differs", () =>
+    Effect.gen(function* () {
+      const { scan, scope, sql, sync, write } = yield* makeWorkspace()
+      for (const folder of ["a-b", "a", "a/c", "\uFFFD!", "😀", "z"]) yield* write(`${folder}/f.txt`, "word")
+      yield* sync()
+      yield* sql`UPDATE strata_search_folder SET entries = replace(entries, '/?', '/')`
+      const again = yield* scan.run({ scope })
+      assert.deepStrictEqual([again.changed, again.removed], [0, 0])
+    })
+  )
+
+  it.live("forgets a root and removes its documents", () =>
+    Effect.gen(function* () {
+      const { drain, paths, scan, scope, sync, write } = yield* makeWorkspace()
+      yield* write("a.txt", "word")
+      yield* write("b/c.txt", "word")
+      yield* sync()
+      assert.strictEqual(yield* scan.forget(scope), 2)
+      yield* drain
+      assert.deepStrictEqual(yield* paths("word"), [])
+      assert.strictEqual((yield* sync()).changed, 2)
+    })
+  )
+
+  it.live("honours .gitignore when it changes", () =>
+    Effect.gen(function* () {
+      const { paths, sync, write } = yield* makeWorkspace()
+      yield* write("keep.txt", "word")
+      yield* write("build/out.txt", "word")
+      yield* sync()
+      yield* write(".gitignore", "build/\n")
+      yield* sync()
+      assert.deepStrictEqual(yield* paths("word"), ["keep.txt"])
+    })
+  )
+})
+
+describe("Verify", () => {
+  it.live("finds what is missing, stale and orphaned, and mends it", () =>
+    Effect.gen(function* () {
+      const { compare, drain, index, repair, sql, sync, write } = yield* makeWorkspace()
+      for (const name of ["a", "b", "c"]) yield* write(`${name}.txt`, `word ${name}`)
+      yield* sync()
+      assert.deepStrictEqual(yield* compare, { missing: [], stale: [], orphaned: [], unreadable: [] })
+      yield* sql`UPDATE strata_search_document SET digest = 'wrong' WHERE path = 'a.txt'`
+      yield* sql`DELETE FROM strata_search_fts_1 WHERE rowid >> 20 = (SELECT id FROM strata_search_document WHERE path = 'b.txt')`
+      yield* sql`DELETE FROM strata_search_document WHERE path = 'b.txt'`
+      yield* sql`UPDATE strata_search_document SET path = 'gone.txt' WHERE path = 'c.txt'`
+      const differences = yield* compare
+      assert.deepStrictEqual(
+        [differences.missing, differences.stale, differences.orphaned],
+        [["b.txt", "c.txt"], ["a.txt"], ["gone.txt"]]
+      )
+      yield* repair(differences)
+      yield* drain
+      assert.deepStrictEqual(yield* compare, { missing: [], stale: [], orphaned: [], unreadable: [] })
+      yield* index.check
+    })
+  )
+})

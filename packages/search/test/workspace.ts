@@ -1,0 +1,113 @@
+import * as Changelog from "@strata/dirty-queue/Changelog"
+import * as ChangeSignal from "@strata/dirty-queue/ChangeSignal"
+import * as DirtyQueue from "@strata/dirty-queue/DirtyQueue"
+import * as DurableWriter from "@strata/durable/DurableWriter"
+import * as Follower from "@strata/follower/Follower"
+import * as Extractor from "@strata/search/Extractor"
+import * as FileReader from "@strata/search/FileReader"
+import * as Roots from "@strata/search/Roots"
+import * as Scan from "@strata/search/Scan"
+import * as Search from "@strata/search/Search"
+import * as SearchIndex from "@strata/search/SearchIndex"
+import * as Verify from "@strata/search/Verify"
+import { SqliteClient } from "@strata/sqlite"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as SqlClient from "effect/sql/SqlClient"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+
+/** A folder with files that are removed with the scope, and an index of them in memory. */
+export const makeWorkspace = (options: { readonly maxBytes?: number } = {}) =>
+  Effect.gen(function* () {
+    const base = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "strata-search-"))),
+      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+    )
+    const context = yield* Layer.build(layer(base, options))
+    const root = join(base, "docs")
+    mkdirSync(root)
+    return yield* Effect.provideContext(connect(base, root), context)
+  })
+
+const layer = (base: string, options: Extractor.ExtractorOptions) =>
+  Layer.mergeAll(SearchIndex.layer, Scan.layer({ base }), Extractor.layer(options)).pipe(
+    Layer.provideMerge(Layer.mergeAll(Changelog.layer(), DirtyQueue.layer())),
+    Layer.provideMerge(Layer.mergeAll(DurableWriter.layer(), ChangeSignal.layer)),
+    Layer.provideMerge(SqliteClient.layer({ filename: ":memory:" }))
+  )
+
+const connect = (base: string, root: string) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const index = yield* SearchIndex.SearchIndex
+    const scan = yield* Scan.Scan
+    const queue = yield* DirtyQueue.DirtyQueue
+    const durable = yield* DurableWriter.DurableWriter
+    const extractor = yield* Extractor.Extractor
+    const services = yield* Effect.context<
+      SearchIndex.SearchIndex | Changelog.Changelog | DurableWriter.DurableWriter
+    >()
+    const scope = Roots.scopeOf(base, root)
+    const reader = FileReader.make({ base, extractor, lists: scan.lists })
+    const generation = yield* index.ensureActive
+    const makeFollower = (generation: SearchIndex.Generation) =>
+      Effect.provideService(
+        Follower.make({
+          name: "search",
+          version: String(generation.id),
+          queue,
+          reader,
+          writer: index.writer(generation)
+        }),
+        DurableWriter.DurableWriter,
+        durable
+      )
+    const follower = yield* makeFollower(generation)
+    yield* follower.register(scope)
+    const drain = Effect.gen(function* () {
+      let processed = 0
+      for (;;) {
+        const tick = yield* follower.drain(scope)
+        processed += tick.processed
+        if (!tick.hasMore) return processed
+      }
+    })
+    const find = (query: string, options: Partial<Search.SearchOptions> = {}) =>
+      Search.search(sql, { query, limit: 1000, ...options })
+    return {
+      base,
+      root,
+      scope,
+      sql,
+      index,
+      scan,
+      queue,
+      follower,
+      makeFollower,
+      reader,
+      drain,
+      find,
+      write: (path: string, content: string | Uint8Array) =>
+        Effect.sync(() => {
+          const file = join(root, path)
+          mkdirSync(dirname(file), { recursive: true })
+          writeFileSync(file, content)
+        }),
+      remove: (path: string) => Effect.sync(() => rmSync(join(root, path), { recursive: true })),
+      /** Scans and drains: what was recorded, and how many documents were written. */
+      sync: (options: Partial<Scan.ScanOptions> = {}) =>
+        Effect.gen(function* () {
+          const scanned = yield* scan.run({ scope, ...options })
+          return { ...scanned, processed: yield* drain }
+        }),
+      paths: (query: string) => Effect.map(find(query), ({ hits }) => hits.map((hit) => hit.path).toSorted()),
+      switchTo: (generation: SearchIndex.Generation) => durable.write(index.activate(generation)),
+      compare: Effect.provideContext(
+        Verify.compare({ base, scope, reader: FileReader.make({ base, extractor }) }),
+        services
+      ),
+      repair: (differences: Verify.Differences) => Effect.provideContext(Verify.repair(scope, differences), services)
+    }
+  })
