@@ -118,6 +118,22 @@ export const search = Effect.fn("Search.search")(function* (
   )
 })
 
+/**
+ * The roots that have documents.
+ *
+ * @since 0.1.0
+ * @category searching
+ */
+export const scopes = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<string>, NoIndex | SqlError> =>
+  Effect.flatMap(activeGeneration(sql), (generation) =>
+    Effect.map(
+      sql.unsafe<{ readonly scope: string }>("SELECT DISTINCT scope FROM strata_search_document WHERE generation = ?", [
+        generation
+      ]),
+      (rows) => rows.map((row) => row.scope)
+    )
+  )
+
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,42 @@
+/**
+ * The command `strata` itself: what its subcommands share.
+ *
+ * @since 0.1.0
+ */
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+
+/**
+ * Subcommands read the shared flags with `yield* root`.
+ *
+ * @since 0.1.0
+ * @category commands
+ */
+export const root = Command.make("strata").pipe(
+  Command.withSharedFlags({
+    database: Flag.File("database").pipe(
+      Flag.withMetavar("FILE"),
+      Flag.withDescription(
+        "The index, a SQLite file. Default: .strata/strata.db in the working directory or the nearest folder above it"
+      ),
+      Flag.optional
+    ),
+    json: Flag.Boolean("json").pipe(
+      Flag.withoutNegation,
+      Flag.withDescription("Print the result, or the error, as one JSON object on the last line of stdout"),
+      Flag.withDefault(false)
+    )
+  }),
+  Command.withDescription("Indexes directories, keeps the index current, and finds text in it")
+)
+
+/**
+ * Whether `--json` is among `args`. Asked before they are parsed, as an error in them is reported as JSON too.
+ *
+ * @since 0.1.0
+ * @category accessors
+ */
+export const jsonRequested = (args: ReadonlyArray<string>): boolean => {
+  const end = args.indexOf("--")
+  return (end === -1 ? args : args.slice(0, end)).some((arg) => /^--json(=(true|1|yes|y|on))?$/.test(arg))
+}

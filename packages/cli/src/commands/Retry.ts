@@ -1,0 +1,36 @@
+/**
+ * `strata retry`
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Command from "effect/cli/Command"
+import * as DatabaseFile from "../DatabaseFile.ts"
+import { FinishedWithFailures } from "../ExitCode.ts"
+import { Output } from "../Output.ts"
+import * as Progress from "../Progress.ts"
+import { root } from "../Root.ts"
+import { count, indexLines } from "../internal/lines.ts"
+
+/**
+ * @since 0.1.0
+ * @category commands
+ */
+export const retry = Command.make(
+  "retry",
+  {},
+  Effect.fnUntraced(function* () {
+    const { database } = yield* root
+    const output = yield* Output
+    const file = yield* DatabaseFile.existing(database)
+    const operation = yield* Effect.promise(() => import("../operations/Retry.ts"))
+    const { failures, result } = yield* Effect.scoped(
+      Effect.flatMap(Progress.make("Retrying"), (progress) => operation.retry({ database: file, progress }))
+    )
+    yield* output.failures(failures)
+    yield* output.result(result, () => [`${count(result.revived, "dead letter")} revived`, ...indexLines(result)])
+    if (result.failed > 0) {
+      return yield* new FinishedWithFailures({ failed: result.failed })
+    }
+  })
+).pipe(Command.withDescription("Try again what failed for good (the dead letters)"))

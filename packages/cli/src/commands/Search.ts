@@ -1,0 +1,73 @@
+/**
+ * `strata search QUERY`
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as DatabaseFile from "../DatabaseFile.ts"
+import { Output } from "../Output.ts"
+import type { SearchResult } from "../Results.ts"
+import { root } from "../Root.ts"
+import { hitLines } from "../internal/lines.ts"
+
+/**
+ * @since 0.1.0
+ * @category commands
+ */
+export const search = Command.make(
+  "search",
+  {
+    words: Argument.String("QUERY").pipe(
+      Argument.withDescription(
+        'Words that must all occur; "a phrase", a prefix*, -excluded. After -- when it begins with -'
+      ),
+      Argument.variadic({ min: 1 })
+    ),
+    limit: Flag.Int("limit").pipe(
+      Flag.withAlias("n"),
+      Flag.withDescription("How many hits to print at most (10)"),
+      Flag.filter(
+        (limit) => limit >= 1 && limit <= 10_000,
+        () => "a number from 1 to 10000"
+      ),
+      Flag.withDefault(10)
+    ),
+    pathPrefix: Flag.String("path-prefix").pipe(
+      Flag.withMetavar("PREFIX"),
+      Flag.withDescription("Find only in paths that start with exactly this"),
+      Flag.withDefault("")
+    ),
+    sync: Flag.Boolean("sync").pipe(
+      Flag.withoutNegation,
+      Flag.withDescription("Bring the index up to date first"),
+      Flag.withDefault(false)
+    )
+  },
+  Effect.fnUntraced(function* ({ limit, pathPrefix, sync, words }) {
+    const query = words.join(" ")
+    const { database } = yield* root
+    const output = yield* Output
+    const file = yield* DatabaseFile.existing(database)
+    const operation = yield* Effect.promise(() => import("../operations/Search.ts"))
+    const found = yield* operation.search({ database: file, query, limit, pathPrefix, sync })
+    const result: SearchResult = {
+      query,
+      total: found.total,
+      hits: found.hits.map((hit) => ({ ...hit, snippet: hit.snippet.map(({ text }) => text).join("") }))
+    }
+    yield* output.result(result, (style) => hitLines(found.hits, style))
+    if (found.total === 0) {
+      yield* output.notice("nothing found")
+    }
+  })
+).pipe(
+  Command.withDescription("Find text: path, line, heading and snippet of the best passages"),
+  Command.withExamples([
+    { command: "strata search 'group commit'", description: "Passages with both words" },
+    { command: "strata search --limit 3 '\"group commit\"' --json", description: "The phrase, for a script" },
+    { command: "strata search -- '-v'", description: "A query that begins with a dash" }
+  ])
+)

@@ -1,0 +1,63 @@
+import { visible, type Style } from "../Output.ts"
+import type { Hit, IndexResult, StatusResult, VerifyResult } from "../Results.ts"
+
+/** Results as lines for people. */
+
+export const indexLines = (result: IndexResult): ReadonlyArray<string> => [
+  `${count(result.scanned, "file")} in ${duration(result.elapsedMs)}: ${result.indexed} indexed, ` +
+    `${result.unchanged} unchanged, ${result.removed} removed, ${result.failed} failed`
+]
+
+/** A hit as the operation gives it: the snippet in parts, so that matches can be marked in any way. */
+export interface MarkedHit extends Omit<Hit, "snippet"> {
+  readonly snippet: ReadonlyArray<{ readonly text: string; readonly match: boolean }>
+}
+
+export const hitLines = (hits: ReadonlyArray<MarkedHit>, style: Style): ReadonlyArray<string> =>
+  hits.flatMap((hit, i) => [
+    ...(i === 0 ? [] : [""]),
+    `${style.path(visible(hit.path))}:${hit.line}${hit.heading === "" ? "" : `  ${style.strong(visible(hit.heading))}`}`,
+    `  ${hit.snippet.map(({ match, text }) => (match ? style.match(line(text)) : line(text))).join("")}`
+  ])
+
+export const statusLines = (status: StatusResult, style: Style): ReadonlyArray<string> => {
+  const rows: ReadonlyArray<readonly [string, string]> = [
+    ["database", `${visible(status.database)} (${bytes(status.databaseBytes)})`],
+    ...status.directories.map((directory) => ["directory", visible(directory)] as const),
+    ["documents", String(status.documents)],
+    ["waiting", status.dirty === 0 ? "0" : `${status.dirty}, the oldest for ${duration(status.oldestDirtyMs)}`],
+    ["failing", String(status.failing)],
+    ["dead letters", String(status.deadLetters)]
+  ]
+  return rows.map(([name, value]) => `${style.faint(name.padEnd(12))}  ${value}`)
+}
+
+export const verifyLines = (result: VerifyResult, style: Style): ReadonlyArray<string> => {
+  const differences = (["missing", "stale", "orphaned"] as const).flatMap((kind) =>
+    result[kind].map((path) => `${style.strong(kind.padEnd(8))}  ${style.path(visible(path))}`)
+  )
+  return differences.length === 0 ? ["the index agrees with the directories"] : differences
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Text of several lines as one. */
+const line = (text: string): string => visible(text.replaceAll(/\s+/g, " "))
+
+export const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? "" : "s"}`
+
+export const duration = (ms: number): string => {
+  if (ms < 999.5) return `${Math.round(ms)} ms`
+  if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`
+}
+
+export const bytes = (n: number): string => {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"]
+  const step = n < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(n) / 10))
+  return `${step === 0 ? n : (n / 1024 ** step).toFixed(1)} ${units[step]!}`
+}

@@ -1,0 +1,62 @@
+/**
+ * @since 0.1.0
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { realpathSync } from "node:fs"
+import type { Progress } from "../Progress.ts"
+import type { Failure, IndexResult } from "../Results.ts"
+import * as Workspace from "../Workspace.ts"
+
+/**
+ * Brings the index of directories, given as absolute paths, up to date.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const index = (options: {
+  readonly database: string
+  readonly directories: ReadonlyArray<string>
+  readonly force: boolean
+  readonly progress: Progress
+}) =>
+  Effect.gen(function* () {
+    const start = yield* Clock.currentTimeMillis
+    const targets = yield* Effect.forEach(options.directories, (directory) =>
+      Workspace.addRoot(realpathSync(directory))
+    )
+    const synced = yield* Workspace.sync(targets, options)
+    yield* Workspace.pruneChangelog()
+    return yield* report(synced, start, targets)
+  }).pipe(Effect.provide(Workspace.layer(options.database)))
+
+/**
+ * The result of a command that brought an index up to date, with what failed and what was passed over.
+ *
+ * @since 0.1.0
+ * @category results
+ */
+export const report = Effect.fnUntraced(function* (
+  synced: Workspace.Synced,
+  start: number,
+  targets: ReadonlyArray<Workspace.Target>
+): Effect.fn.Return<
+  { readonly result: IndexResult; readonly failures: ReadonlyArray<Failure> },
+  Effect.Error<ReturnType<typeof Workspace.listSkipped>>,
+  Workspace.Workspace
+> {
+  const skipped = yield* Workspace.listSkipped(targets.map((target) => target.scope))
+  const failed = synced.failures.length
+  return {
+    result: {
+      scanned: synced.scanned,
+      indexed: synced.indexed,
+      unchanged: Math.max(0, synced.scanned - synced.indexed - failed),
+      removed: synced.removed,
+      failed,
+      elapsedMs: (yield* Clock.currentTimeMillis) - start,
+      skipped
+    },
+    failures: synced.failures
+  }
+})

@@ -1,0 +1,59 @@
+/**
+ * @since 0.1.0
+ */
+import * as Rebuilding from "@strata/follower/Rebuild"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import type { Progress } from "../Progress.ts"
+import * as Workspace from "../Workspace.ts"
+import { report } from "./Index.ts"
+
+/**
+ * Builds the index anew beside the one that serves, and switches when it has caught up. A rebuild that was interrupted
+ * goes on. Files that fail stay out of the new index, as they are out of the old one, and are listed.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const rebuild = (options: { readonly database: string; readonly progress: Progress }) =>
+  Effect.gen(function* () {
+    const start = yield* Clock.currentTimeMillis
+    yield* run(options.progress)
+    const workspace = yield* Workspace.Workspace
+    const targets = (yield* workspace.queue.registrations()).map(({ scope }) => ({ scope, under: "" }))
+    const { indexed, removed } = yield* workspace.counts
+    const documents = yield* workspace.index.documents
+    const failures = yield* Workspace.listFailures(targets.map((target) => target.scope))
+    const scanned = documents.indexed + documents.skipped + failures.length
+    return yield* report({ scanned, indexed, removed, failures }, start, targets)
+  }).pipe(Effect.scoped, Effect.provide(Workspace.layer(options.database)))
+
+/**
+ * Rebuilds the index of the workspace.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const run = Effect.fnUntraced(function* (progress: Progress) {
+  const { counts, follower: old, index, makeFollower, roots, scan } = yield* Workspace.Workspace
+  const scopes = yield* roots
+  const generation = yield* index.begin
+  const follower = yield* makeFollower(generation)
+  const { indexed, skipped } = yield* index.documents
+  const drainAll = Effect.gen(function* () {
+    for (const scope of scopes) {
+      yield* follower.drain(scope)
+      const written = yield* counts
+      yield* progress.update({ done: written.indexed + written.skipped, total: indexed + skipped })
+    }
+  })
+  yield* Rebuilding.run({
+    follower,
+    replaces: old.name,
+    scopes,
+    content: (scope) => scan.paths(scope),
+    activate: index.activate(generation),
+    failures: "accept"
+  }).pipe(Effect.raceFirst(Effect.forever(Effect.delay(drainAll, "10 millis"))))
+  yield* index.dropRetired
+})

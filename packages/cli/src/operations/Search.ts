@@ -1,0 +1,73 @@
+/**
+ * @since 0.1.0
+ */
+import * as SearchText from "@strata/search/Search"
+import * as SqliteClient from "@strata/sqlite/SqliteClient"
+import * as Effect from "effect/Effect"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as NodePath from "node:path"
+import type { MarkedHit } from "../internal/lines.ts"
+import { baseOf } from "../internal/paths.ts"
+
+/**
+ * Finds text. Reads through a read-only connection; with `sync` the directories are scanned and indexed before.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const search = Effect.fnUntraced(function* (options: {
+  readonly database: string
+  readonly query: string
+  readonly limit: number
+  readonly pathPrefix: string
+  readonly sync: boolean
+}) {
+  if (options.sync) {
+    const operation = yield* Effect.promise(() => import("./Sync.ts"))
+    yield* operation.syncAll(options.database)
+  }
+  const base = baseOf(options.database)
+  const found = yield* Effect.scoped(
+    Effect.gen(function* () {
+      const sql = yield* SqliteClient.make({ filename: options.database, readonly: true })
+      const within =
+        options.pathPrefix === "" ? undefined : withinPrefix(base, yield* SearchText.scopes(sql), options.pathPrefix)
+      return yield* SearchText.search(sql, { query: options.query, limit: options.limit, within })
+    })
+  ).pipe(Effect.provide(Reactivity.layer))
+  return { total: found.total, hits: found.hits.map((hit) => toMarked(base, hit)) }
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** A prefix of paths as they are shown, from the working directory, as prefixes within the roots. */
+const withinPrefix = (base: string, scopes: ReadonlyArray<string>, prefix: string) => {
+  const absolute = NodePath.resolve(prefix) + (prefix.endsWith("/") ? "/" : "")
+  return scopes.flatMap((scope) => {
+    const folder = `${NodePath.resolve(base, scope)}/`
+    if (absolute.startsWith(folder)) return [{ scope, prefix: absolute.slice(folder.length) }]
+    return folder.startsWith(absolute) ? [{ scope, prefix: "" }] : []
+  })
+}
+
+const toMarked = (base: string, hit: SearchText.Hit): MarkedHit => ({
+  path: NodePath.relative(process.cwd(), NodePath.join(base, hit.scope, hit.path)),
+  line: hit.line,
+  heading: hit.heading === "" ? hit.title : hit.heading,
+  score: hit.score,
+  snippet: parts(hit.snippet)
+})
+
+const parts = ({ highlights, text }: SearchText.Snippet): MarkedHit["snippet"] => {
+  const marked: Array<{ readonly text: string; readonly match: boolean }> = []
+  let position = 0
+  for (const [start, end] of highlights) {
+    if (start > position) marked.push({ text: text.slice(position, start), match: false })
+    marked.push({ text: text.slice(start, end), match: true })
+    position = end
+  }
+  if (position < text.length) marked.push({ text: text.slice(position), match: false })
+  return marked
+}

@@ -1,0 +1,17 @@
+/**
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Workspace from "../Workspace.ts"
+
+/**
+ * Brings the index of every directory in it up to date.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const syncAll = (database: string) =>
+  Effect.gen(function* () {
+    const { roots } = yield* Workspace.Workspace
+    yield* Workspace.sync((yield* roots).map((scope) => ({ scope, under: "" })))
+  }).pipe(Effect.provide(Workspace.layer(database)))

@@ -1,0 +1,117 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as TestConsole from "effect/testing/TestConsole"
+import { readFileSync } from "node:fs"
+import { ExitCode } from "../src/ExitCode.ts"
+import * as Platform from "../src/Platform.ts"
+import { run } from "../src/Program.ts"
+import { version } from "../src/Version.ts"
+
+const execute = (...args: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const code = yield* run(args)
+    return {
+      code,
+      out: (yield* TestConsole.logLines).map(String),
+      err: (yield* TestConsole.errorLines).map(String)
+    }
+  }).pipe(Effect.provide(Platform.layer))
+
+describe("Program", () => {
+  it.effect("prints the version of its package", () =>
+    Effect.gen(function* () {
+      const { code, out } = yield* execute("--version")
+      assert.strictEqual(code, ExitCode.done)
+      assert.match(out.join("\n"), new RegExp(`strata v${version}`))
+      const manifest = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"))
+      assert.strictEqual(version, manifest.version)
+    })
+  )
+
+  it.effect("lists every command in the help, on stdout", () =>
+    Effect.gen(function* () {
+      const { code, err, out } = yield* execute("--help")
+      assert.strictEqual(code, ExitCode.done)
+      assert.deepStrictEqual(err, [])
+      for (const name of ["index", "search", "watch", "status", "retry", "rebuild", "verify"]) {
+        assert.match(out.join("\n"), new RegExp(`^ +${name} +\\S`, "m"))
+      }
+    })
+  )
+
+  it.effect.each(["bash", "zsh", "fish", "powershell"])("prints completions for %s", (shell) =>
+    Effect.gen(function* () {
+      const { code, out } = yield* execute("--completions", shell)
+      assert.strictEqual(code, ExitCode.done)
+      assert.include(out.join("\n"), "path-prefix")
+    })
+  )
+
+  const wrong: ReadonlyArray<{ readonly args: ReadonlyArray<string>; readonly tag: string; readonly words: RegExp }> = [
+    { args: [], tag: "MissingCommand", words: /which command/ },
+    { args: ["serch", "x"], tag: "UnknownSubcommand", words: /serch.*Did you mean this\? search/ },
+    { args: ["search"], tag: "MissingArgument", words: /QUERY/ },
+    { args: ["status", "b"], tag: "UnexpectedArgument", words: /"b"/ },
+    { args: ["search", "a", "--limt", "3"], tag: "UnrecognizedOption", words: /--limt/ },
+    { args: ["search", "a", "--limit", "0"], tag: "InvalidValue", words: /1 to 10000/ },
+    { args: ["search", "a", "--limit", "many"], tag: "InvalidValue", words: /many/ },
+    { args: ["index"], tag: "MissingArgument", words: /DIR/ },
+    { args: ["index", "/no/such/directory"], tag: "InvalidValue", words: /\/no\/such\/directory/ },
+    { args: ["index", "."].concat("--no-force"), tag: "UnrecognizedOption", words: /--no-force/ },
+    { args: ["status", "--database", "/no/such/file.db"], tag: "DatabaseFileError", words: /no index at \/no\/such/ },
+    { args: ["status", "--database", "/"], tag: "InvalidValue", words: /not a file/ }
+  ]
+
+  it.effect.each(wrong)("refuses $args with exit code 2 and one line of why, on stderr", ({ args, words }) =>
+    Effect.gen(function* () {
+      const { code, err, out } = yield* execute(...args)
+      assert.strictEqual(code, ExitCode.usage)
+      assert.deepStrictEqual(out, [])
+      assert.match(err[0]!, /^strata: /)
+      assert.match(err[0]!, words)
+      assert.notInclude(err[0]!, "\n")
+      assert.notMatch(err.join("\n"), /^\s+at /m)
+    })
+  )
+
+  it.effect.each(wrong)("refuses $args --json with one object on stdout", ({ args, tag, words }) =>
+    Effect.gen(function* () {
+      const { code, err, out } = yield* execute(...args, "--json")
+      assert.strictEqual(code, ExitCode.usage)
+      assert.deepStrictEqual(err, [])
+      assert.lengthOf(out, 1)
+      const { error } = JSON.parse(out[0]!)
+      assert.strictEqual(error.tag, tag)
+      assert.match(error.message, words)
+    })
+  )
+
+  it.effect("says how to pass a query that begins with a dash", () =>
+    Effect.gen(function* () {
+      const { code, err } = yield* execute("search", "-foo")
+      assert.strictEqual(code, ExitCode.usage)
+      assert.include(err.join("\n"), "search -- -QUERY")
+    })
+  )
+
+  it.effect.each(["-foo", "--help", "--json", "--database", "-", "--", "", "a\nb", "*"])(
+    "takes %j for a query after two dashes",
+    (query) =>
+      Effect.gen(function* () {
+        const { code, err } = yield* execute("search", "--database", "/no/such/file.db", "--", query)
+        assert.strictEqual(code, ExitCode.usage)
+        // It got as far as the database: the query was accepted.
+        assert.match(err[0]!, /no index at/)
+      })
+  )
+
+  it.effect("creates no database for a command that only reads", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped()
+      yield* execute("search", "x", "--database", `${folder}/a/strata.db`)
+      assert.isFalse(yield* fs.exists(`${folder}/a`))
+    }).pipe(Effect.provide(Platform.layer))
+  )
+})
