@@ -115,6 +115,8 @@ const make = (base: string) =>
           queue,
           reader: FileReader.make({ base, extractor, lists: scan.lists }),
           writer: counting.count(index.writer(generation)),
+          // Short, since a run that was killed keeps the next one waiting for as long; a living one renews it.
+          lease: Duration.seconds(5),
           batchSize: 200,
           tickRows: 2000
         }),

@@ -1,12 +1,28 @@
 /**
  * @since 0.1.0
  */
+import { SuddenlyEmpty } from "@strata/search/Scan"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { realpathSync } from "node:fs"
 import type { Progress } from "../Progress.ts"
 import type { Failure, IndexResult } from "../Results.ts"
 import * as Workspace from "../Workspace.ts"
+
+/**
+ * The directory was not indexed, since that looks like an accident; `--force` says that it is none.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class Refused extends Schema.TaggedError<Refused>("@strata/cli/Refused")("Refused", {
+  reason: SuddenlyEmpty
+}) {
+  override get message(): string {
+    return `${this.reason.message}; with --force its documents are removed`
+  }
+}
 
 /**
  * Brings the index of directories, given as absolute paths, up to date.
@@ -25,7 +41,9 @@ export const index = (options: {
     const targets = yield* Effect.forEach(options.directories, (directory) =>
       Workspace.addRoot(realpathSync(directory))
     )
-    const synced = yield* Workspace.sync(targets, options)
+    const synced = yield* Effect.catchTag(Workspace.sync(targets, options), "SuddenlyEmpty", (error) =>
+      Effect.fail(new Refused({ reason: error }))
+    )
     yield* Workspace.pruneChangelog()
     return yield* report(synced, start, targets)
   }).pipe(Effect.provide(Workspace.layer(options.database)))

@@ -1,0 +1,268 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import * as fs from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { fileURLToPath } from "node:url"
+import { afterEach, beforeEach } from "vitest"
+
+const launcher = fileURLToPath(new URL("../bin/strata.js", import.meta.url))
+
+let folder: string
+const children: Array<ChildProcess> = []
+
+beforeEach(() => {
+  folder = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "strata-cli-")))
+})
+
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill("SIGKILL")
+  fs.rmSync(folder, { recursive: true, force: true })
+})
+
+const write = (path: string, content: string) => {
+  fs.mkdirSync(join(folder, path, ".."), { recursive: true })
+  fs.writeFileSync(join(folder, path), content)
+}
+
+const run = (args: ReadonlyArray<string>, cwd = folder) => {
+  const { status, stderr, stdout } = spawnSync(process.execPath, [launcher, ...args], { cwd, encoding: "utf8" })
+  return { code: status, out: stdout, err: stderr }
+}
+
+const json = (args: ReadonlyArray<string>, cwd = folder) => {
+  const { code, out } = run([...args, "--json"], cwd)
+  return { code, ...JSON.parse(out.trim().split("\n").at(-1)!) }
+}
+
+const start = (args: ReadonlyArray<string>) => {
+  const child = spawn(process.execPath, [launcher, ...args], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] })
+  children.push(child)
+  return child
+}
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** How long it takes, in ms, until `check` holds; fails after 20 seconds. */
+const until = async (check: () => boolean) => {
+  const begin = performance.now()
+  while (!check()) {
+    if (performance.now() - begin > 20_000) assert.fail("did not come true in 20 seconds")
+    await sleep(20)
+  }
+  return performance.now() - begin
+}
+
+const found = (query: string): ReadonlyArray<string> =>
+  json(["search", query, "--limit", "1000"]).hits.map((hit: { path: string }) => hit.path)
+
+describe("strata", () => {
+  it("indexes, searches, and processes exactly what changed", () => {
+    for (let i = 0; i < 20; i++) write(`docs/d${i % 3}/f${i}.md`, `# File ${i}\n\ncommon unique${i}\n`)
+    const first = json(["index", "docs"])
+    assert.deepInclude(first, { code: 0, scanned: 20, indexed: 20, unchanged: 0, removed: 0, failed: 0 })
+    assert.isAtLeast(first.elapsedMs, 0)
+    assert.deepInclude(json(["index", "docs"]), { scanned: 20, indexed: 0, unchanged: 20, removed: 0, failed: 0 })
+    write("docs/d0/f0.md", "# File 0\n\ncommon changed\n")
+    fs.rmSync(join(folder, "docs/d1/f1.md"))
+    write("docs/d9/new.md", "common added\n")
+    assert.deepInclude(json(["index", "docs"]), { scanned: 20, indexed: 2, unchanged: 18, removed: 1, failed: 0 })
+    assert.deepStrictEqual(found("changed"), ["docs/d0/f0.md"])
+    assert.deepStrictEqual(found("unique0"), [])
+    assert.deepStrictEqual(found("unique1"), [])
+    assert.strictEqual(found("common").length, 20)
+    const { hits, query, total } = json(["search", "unique7"])
+    assert.deepStrictEqual([query, total], ["unique7", 1])
+    assert.deepStrictEqual(Object.keys(hits[0]).toSorted(), ["heading", "line", "path", "score", "snippet"])
+    assert.deepInclude(hits[0], { path: "docs/d1/f7.md", line: 3, heading: "File 7" })
+  })
+
+  it("shows paths as they can be opened from the working directory, and takes prefixes the same way", () => {
+    write("docs/a/one.txt", "word")
+    write("docs/b/two.txt", "word")
+    run(["index", "docs"])
+    const inDocs = join(folder, "docs")
+    const from = (args: ReadonlyArray<string>, cwd: string) =>
+      json(["search", "word", ...args], cwd)
+        .hits.map((hit: { path: string }) => hit.path)
+        .toSorted()
+    assert.deepStrictEqual(from([], inDocs), ["a/one.txt", "b/two.txt"])
+    assert.deepStrictEqual(from(["--path-prefix", "b/"], inDocs), ["b/two.txt"])
+    assert.deepStrictEqual(from(["--path-prefix", "docs/a"], folder), ["docs/a/one.txt"])
+    assert.deepStrictEqual(from(["--path-prefix", "doc"], folder), ["docs/a/one.txt", "docs/b/two.txt"])
+    assert.deepStrictEqual(from(["--path-prefix", "../docs/a/"], join(folder, "docs")), ["a/one.txt"])
+    assert.deepStrictEqual(from(["--path-prefix", "elsewhere/"], folder), [])
+  })
+
+  it("keeps one document a file when a directory is indexed inside of another, or around it", () => {
+    write("a/b/c.txt", "word")
+    write("a/d.txt", "word")
+    run(["index", "a/b"])
+    run(["index", "a"])
+    assert.deepStrictEqual([...found("word")].toSorted(), ["a/b/c.txt", "a/d.txt"])
+    write("a/b/e.txt", "word")
+    assert.deepInclude(json(["index", "a/b"]), { scanned: 2, indexed: 1 })
+    assert.deepStrictEqual([...found("word")].toSorted(), ["a/b/c.txt", "a/b/e.txt", "a/d.txt"])
+    assert.deepStrictEqual(json(["status"]).directories, ["a"])
+  })
+
+  it("answers or refuses odd queries in one line", () => {
+    write("a.txt", "col val AND OR NOT foo_bar C++ don't 😀 naïve")
+    run(["index", "."])
+    const queries = [
+      '"',
+      '"unbalanced',
+      "(((",
+      ")",
+      "AND",
+      "OR NOT",
+      "-",
+      "*",
+      "col:val",
+      "😀",
+      "a* -",
+      "NEAR(a, b)",
+      "\\",
+      "'; DROP TABLE x; --"
+    ]
+    for (const query of queries) {
+      const { code, err, out } = run(["search", "--", query])
+      if (code === 0) assert.notInclude(err, "at ", query)
+      else {
+        assert.strictEqual(code, 2, query)
+        assert.strictEqual(out, "", query)
+        assert.match(err, /^strata: [^\n]+\n$/, query)
+      }
+    }
+    assert.deepStrictEqual(found("col:val"), ["a.txt"])
+    assert.deepStrictEqual(found("foo_bar"), ["a.txt"])
+    assert.deepStrictEqual(json(["search", "val", "foo"]).total, 1)
+  })
+
+  it("brings the index up to date before a search, if told to", () => {
+    write("a.txt", "before")
+    run(["index", "."])
+    write("b.txt", "later")
+    assert.strictEqual(json(["search", "later"]).total, 0)
+    assert.strictEqual(json(["search", "later", "--sync"]).total, 1)
+  })
+
+  it("D7: refuses to empty an index for a directory that is suddenly empty, unless forced", () => {
+    write("docs/a.txt", "word")
+    run(["index", "docs"])
+    fs.rmSync(join(folder, "docs/a.txt"))
+    const refused = run(["index", "docs"])
+    assert.strictEqual(refused.code, 2)
+    assert.match(refused.err, /suddenly empty.*--force/)
+    assert.strictEqual(found("word").length, 1)
+    assert.deepInclude(json(["index", "docs", "--force"]), { code: 0, removed: 1 })
+    assert.strictEqual(found("word").length, 0)
+  })
+
+  it("D8: lists what has nothing to search, with reasons, and fails for what cannot be read", () => {
+    write("docs/good.txt", "word")
+    write("docs/empty.txt", "")
+    fs.writeFileSync(Buffer.concat([Buffer.from(join(folder, "docs/bad")), Buffer.from([0xff])]), "x")
+    const result = json(["index", "docs"])
+    assert.deepInclude(result, { code: 1, indexed: 1, failed: 1 })
+    assert.deepStrictEqual(result.skipped, [{ path: "docs/empty.txt", reason: "the file is empty" }])
+    assert.match(run(["index", "docs"]).err, /bad.*UTF-8/)
+  })
+
+  it("says what waits and what failed, and tries again", () => {
+    write("a.txt", "word")
+    run(["index", "."])
+    const database = new DatabaseSync(join(folder, ".strata/strata.db"))
+    database.exec(`INSERT INTO strata_changelog (scope, path, op, recorded_at) VALUES ('.', 'a.txt', 'put', 1000)`)
+    database.exec(`UPDATE strata_dirty SET ready_at = NULL, last_error = 'broken', failed_at = 1, attempts = 8`)
+    database.close()
+    const status = json(["status"])
+    assert.deepInclude(status, { documents: 1, dirty: 0, deadLetters: 1 })
+    assert.deepStrictEqual(status.failures, [{ path: "a.txt", reason: "broken" }])
+    assert.deepInclude(json(["retry"]), { code: 0, revived: 1, failed: 0 })
+    assert.deepInclude(json(["status"]), { deadLetters: 0, dirty: 0, oldestDirtyMs: 0 })
+  })
+
+  it("verifies, repairs and rebuilds", () => {
+    for (const name of ["a", "b", "c"]) write(`${name}.txt`, `word ${name}`)
+    run(["index", "."])
+    assert.deepInclude(json(["verify"]), { code: 0, ok: true, missing: [], stale: [], orphaned: [] })
+    fs.rmSync(join(folder, "a.txt"))
+    write("b.txt", "other words")
+    write("d.txt", "word d")
+    assert.deepInclude(json(["verify"]), {
+      code: 1,
+      ok: false,
+      missing: ["d.txt"],
+      stale: ["b.txt"],
+      orphaned: ["a.txt"]
+    })
+    assert.deepInclude(json(["verify", "--repair"]), { code: 0, ok: true })
+    assert.deepStrictEqual([...found("word")].toSorted(), ["c.txt", "d.txt"])
+    const database = new DatabaseSync(join(folder, ".strata/strata.db"))
+    database.exec("DELETE FROM strata_search_fts_1 WHERE rowid = (SELECT max(rowid) FROM strata_search_fts_1)")
+    database.close()
+    assert.deepInclude(json(["verify"]), { code: 1, ok: false, damaged: true })
+    assert.deepInclude(json(["rebuild"]), { code: 0, indexed: 3, failed: 0 })
+    assert.deepInclude(json(["verify"]), { code: 0, ok: true })
+    assert.deepStrictEqual([...found("word")].toSorted(), ["c.txt", "d.txt"])
+  })
+
+  it("lets two processes index into one database", async () => {
+    for (let i = 0; i < 300; i++) {
+      write(`one/f${i}.txt`, `common one${i}`)
+      write(`two/f${i}.txt`, `common two${i}`)
+    }
+    const both = [start(["index", "one", "--json"]), start(["index", "two", "--json"])]
+    const codes = await Promise.all(both.map(async (child) => (await once(child, "exit"))[0]))
+    assert.deepStrictEqual(codes, [0, 0])
+    assert.strictEqual(json(["search", "common"]).total, 600)
+    assert.deepInclude(json(["verify"]), { ok: true })
+  })
+
+  it("resumes after it was killed", async () => {
+    for (let i = 0; i < 1500; i++) write(`docs/d${i % 20}/f${i}.txt`, `common text number${i} ${"filler ".repeat(50)}`)
+    for (const delay of [120, 250, 400, 600]) {
+      const child = start(["index", "docs"])
+      await sleep(delay)
+      child.kill("SIGKILL")
+      await once(child, "exit")
+    }
+    assert.strictEqual(json(["index", "docs"]).failed, 0)
+    assert.deepInclude(json(["verify"]), { ok: true, damaged: false })
+    assert.strictEqual(json(["search", "common"]).total, 1500)
+  })
+
+  it("D5: indexes within a second what is created, changed and removed while it watches", async () => {
+    write("docs/start.txt", "initial")
+    const child = start(["watch", "docs", "--json"])
+    let out = ""
+    child.stdout!.on("data", (chunk: Buffer) => (out += chunk.toString()))
+    await until(() => out.includes("\n"))
+    assert.deepStrictEqual(found("initial"), ["docs/start.txt"])
+    const search = 150
+    write("docs/a/b/c/f", "nested")
+    assert.isBelow(await until(() => found("nested").length === 1), 1000 + search)
+    write("docs/a/b/c/f", "rewritten")
+    assert.isBelow(await until(() => found("rewritten").length === 1), 1000 + search)
+    fs.rmSync(join(folder, "docs/a"), { recursive: true })
+    assert.isBelow(await until(() => found("rewritten").length === 0), 1000 + search)
+    child.kill("SIGINT")
+    const [code] = await once(child, "exit")
+    assert.strictEqual(code, 130)
+    assert.deepInclude(json(["status"]), { documents: 1, dirty: 0 })
+  })
+
+  it("ends quietly when its reader has enough, and with 130 on SIGINT", async () => {
+    for (let i = 0; i < 400; i++) write(`docs/f${i}.txt`, `common ${"x".repeat(300)}`)
+    run(["index", "docs"])
+    const child = start(["search", "common", "--limit", "400"])
+    let err = ""
+    child.stderr!.on("data", (chunk: Buffer) => (err += chunk.toString()))
+    child.stdout!.once("data", () => child.stdout!.destroy())
+    const [code] = await once(child, "exit")
+    assert.deepStrictEqual([code, err], [0, ""])
+  })
+})
