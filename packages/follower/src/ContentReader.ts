@@ -38,6 +38,11 @@ export interface Content<A> {
 export interface Key {
   readonly scope: Scope
   readonly path: Path
+  /**
+   * What the newest change known when the path was claimed said, absent on a backfilled path. It may save a reader work;
+   * if it is out of date the path is dirty again. It is never content.
+   */
+  readonly op?: "put" | "delete" | undefined
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -47,6 +47,13 @@ export interface FollowerOptions<A> {
   readonly batchSize?: number | undefined
   /** How many of a batch's paths are read at a time. Default 8. */
   readonly concurrency?: number | undefined
+  /**
+   * How much memory a value takes, in a unit of the app's own. With `maxWeight` it bounds what is held at a time: a batch
+   * is committed in portions that are closed when they weigh that much. Default: every batch is one portion.
+   */
+  readonly weigh?: ((value: A) => number) | undefined
+  /** At what weight a portion of a batch is committed; the values that are derived at the same time come on top. */
+  readonly maxWeight?: number | undefined
   /** After how many paths a tick ends. Default 1,000. */
   readonly tickRows?: number | undefined
   /** After what time a tick starts no further batch. Default 1 second. */

@@ -437,6 +437,27 @@ export const followerSuite = <E>(name: string, layer: () => Layer.Layer<Tier, E>
     )
 
     test(
+      "commits a batch in portions of the weight that memory allows",
+      Effect.gen(function* () {
+        const world = yield* makeWorld
+        const { batches, writer } = spy(world.writer("search"))
+        const follower = yield* world.follower({
+          writer,
+          concurrency: 2,
+          weigh: (value) => value.length,
+          maxWeight: 10
+        })
+        yield* world.put({ a: "xxxxx", b: "xxxxx", c: "xxxxxxxxxxxxxxxxxxxx", d: "x", e: "x" })
+        const tick = yield* follower.drain(main)
+        assert.deepStrictEqual([tick.scanned, tick.processed, tick.hasMore], [5, 5, false])
+        assert.deepStrictEqual(
+          batches.map((batch) => batch.upserts.map((upsert) => upsert.path as string)),
+          [["a", "b"], ["c", "d"], ["e"]]
+        )
+      })
+    )
+
+    test(
       "pauses while what it depends on is out of reach, without counting attempts",
       Effect.gen(function* () {
         const world = yield* makeWorld

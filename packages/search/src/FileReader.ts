@@ -45,10 +45,13 @@ export interface FileReaderOptions {
  * @category constructors
  */
 export const make = (options: FileReaderOptions): ContentReader<Indexed> => ({
-  read: ({ path, scope }) =>
-    Effect.flatMap(isListed(options, scope, path), (listed) =>
-      listed ? read(options, scope, path) : Effect.succeedNone
-    )
+  read: ({ op, path, scope }) =>
+    // A scan that records a path lists it in the same write.
+    op === "put"
+      ? read(options, scope, path)
+      : Effect.flatMap(isListed(options, scope, path), (listed) =>
+          listed ? read(options, scope, path) : Effect.succeedNone
+        )
 })
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -73,6 +73,19 @@ export interface DocumentDigest {
 }
 
 /**
+ * About how many bytes a value takes in memory, for `Follower`'s `weigh`.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const weigh = (value: Indexed): number => {
+  if (value._tag === "Skipped") return 0
+  let length = 0
+  for (const passage of value.passages) length += passage.body.length + passage.heading.length
+  return length
+}
+
+/**
  * How files are turned into passages. It is raised whenever the same file would give other passages, since digests do
  * not show that.
  *

@@ -1,11 +1,12 @@
 import type { Answer, Claim, DirtyQueueError } from "@strata/dirty-queue/DirtyQueue"
-import type { FollowerName, Scope } from "@strata/dirty-queue/Path"
+import type { FollowerName, Path, Scope } from "@strata/dirty-queue/Path"
 import { afterCommit, type DurableWriter } from "@strata/durable/DurableWriter"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Reactivity from "effect/reactivity/Reactivity"
+import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
 import type { SqlError } from "effect/sql/SqlError"
 import type { FollowerOptions } from "../Follower.ts"
@@ -64,22 +65,53 @@ const keepLease = <A, B, E, R>(
   return Effect.raceFirst(work, renewals)
 }
 
+/** Settles claims in portions: what is derived is kept in memory until its portion is committed. */
 const processClaims = <A>(options: Options<A>) => {
   const fail = settleFailures(options)
   const apply = applyDerived(options, fail)
-  return (scope: Scope, claims: ReadonlyArray<Claim>) =>
-    Effect.flatMap(heldDigests(options, scope, claims), (held) =>
-      Effect.forEach(claims, derive(options.reader, held), { concurrency: options.concurrency ?? 8 })
-    ).pipe(
+  const derivePortion = takePortion(options)
+  return Effect.fnUntraced(function* (scope: Scope, claims: ReadonlyArray<Claim>) {
+    const held = yield* Effect.result(heldDigests(options, scope, claims))
+    if (Result.isFailure(held)) {
       // The index could not be asked, so nothing can be said about any of these paths.
-      Effect.catchTag("ProcessingError", (error) => Effect.succeed(claims.map(failedWith<A>(error)))),
-      Effect.flatMap(
-        Effect.fnUntraced(function* (derived: ReadonlyArray<Derived<A>>) {
-          const failed = yield* fail(derived.filter(isFailed))
-          return Tick.add(failed, yield* apply(scope, derived.filter(isSettled)))
-        })
-      )
-    )
+      return held.failure._tag === "ProcessingError"
+        ? yield* fail(claims.map(failedWith<A>(held.failure)))
+        : yield* held.failure
+    }
+    let tick = Tick.empty
+    for (let rest = claims; rest.length > 0;) {
+      const derived = yield* derivePortion(rest, held.success)
+      rest = rest.slice(derived.length)
+      tick = Tick.add(tick, yield* fail(derived.filter(isFailed)))
+      tick = Tick.add(tick, yield* apply(scope, derived.filter(isSettled)))
+    }
+    return tick
+  })
+}
+
+/** Derives from the first claims, as many as fit into a portion. */
+const takePortion = <A>(options: Options<A>) => {
+  const concurrency = options.concurrency ?? 8
+  const { maxWeight, weigh } = options
+  return Effect.fnUntraced(function* (
+    claims: ReadonlyArray<Claim>,
+    held: ReadonlyMap<Path, string> | undefined
+  ): Effect.fn.Return<ReadonlyArray<Derived<A>>> {
+    const one = derive(options.reader, held)
+    if (weigh === undefined || maxWeight === undefined) {
+      return yield* Effect.forEach(claims, one, { concurrency })
+    }
+    const derived: Array<Derived<A>> = []
+    let weight = 0
+    while (derived.length < claims.length && weight < maxWeight) {
+      const next = claims.slice(derived.length, derived.length + concurrency)
+      for (const item of yield* Effect.forEach(next, one, { concurrency })) {
+        derived.push(item)
+        if (item._tag === "Upsert") weight += weigh(item.value)
+      }
+    }
+    return derived
+  })
 }
 
 const heldDigests = <A>(options: Options<A>, scope: Scope, claims: ReadonlyArray<Claim>) =>

@@ -20,7 +20,7 @@ export type Derived<A> =
 export const derive =
   <A>(reader: ContentReader<A>, held: ReadonlyMap<Path, string> | undefined) =>
   (claim: Claim): Effect.Effect<Derived<A>> =>
-    reader.read({ scope: claim.scope, path: claim.path }).pipe(
+    reader.read({ scope: claim.scope, path: claim.path, op: claim.op }).pipe(
       Effect.flatMap((content) =>
         Option.isNone(content) ? Effect.succeed(removal(claim, held)) : load(claim, content.value, held)
       ),

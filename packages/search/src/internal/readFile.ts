@@ -35,27 +35,22 @@ const readNow = (
     const stat = fstatSync(descriptor)
     if (!stat.isFile()) return undefined
     if (stat.size > options.maxBytes) return { _tag: "TooLarge", size: stat.size }
-    return readAll(descriptor, stat.size, options.maxBytes)
+    return readAll(descriptor, stat.size)
   } finally {
     closeSync(descriptor)
   }
 }
 
-/** A file may grow while it is read; one that outgrows the limit is too large. */
-const readAll = (descriptor: number, size: number, maxBytes: number): ReadFile => {
-  let buffer = Buffer.allocUnsafe(size + 1)
+/** What is written behind `size` meanwhile is for the next scan, which sees that the file has changed. */
+const readAll = (descriptor: number, size: number): ReadFile => {
+  const buffer = Buffer.allocUnsafe(size)
   let length = 0
-  for (;;) {
-    const read = readSync(descriptor, buffer, length, buffer.length - length, null)
+  while (length < size) {
+    const read = readSync(descriptor, buffer, length, size - length, null)
+    if (read === 0) break
     length += read
-    if (length > maxBytes) return { _tag: "TooLarge", size: length }
-    if (read === 0) return { _tag: "Bytes", bytes: buffer.subarray(0, length) }
-    if (length === buffer.length) {
-      const larger = Buffer.allocUnsafe(buffer.length * 2)
-      buffer.copy(larger)
-      buffer = larger
-    }
   }
+  return { _tag: "Bytes", bytes: buffer.subarray(0, length) }
 }
 
 const failure = (cause: unknown): Effect.Effect<Option.Option<ReadFile>, ProcessingError.ProcessingError> => {
