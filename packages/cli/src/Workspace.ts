@@ -117,7 +117,11 @@ const make = (base: string) =>
           writer: counting.count(index.writer(generation)),
           // Short, since a run that was killed keeps the next one waiting for as long; a living one renews it.
           lease: Duration.seconds(5),
-          batchSize: 200,
+          batchSize: 400,
+          // Files are read synchronously, one after the other.
+          concurrency: 1,
+          weigh: SearchIndex.weigh,
+          maxWeight: 8 * 1024 * 1024,
           tickRows: 2000
         }),
         DurableWriter,

@@ -60,7 +60,7 @@ describe("Output", () => {
   })
 
   it("shows counts, sizes and times for people", () => {
-    const result = { scanned: 1, indexed: 1, unchanged: 0, removed: 0, failed: 0, elapsedMs: 61_500 }
+    const result = { scanned: 1, indexed: 1, unchanged: 0, removed: 0, failed: 0, skipped: [], elapsedMs: 61_500 }
     assert.deepStrictEqual(indexLines(result), ["1 file in 1 min 2 s: 1 indexed, 0 unchanged, 0 removed, 0 failed"])
     assert.deepStrictEqual([0, 1023, 1024, 1_572_864, 5 * 2 ** 40].map(bytes), [
       "0 B",
@@ -82,8 +82,12 @@ describe("Output", () => {
   it.effect("lists what differs in a verification", () =>
     Effect.gen(function* () {
       const output = yield* Output.make({ json: false, colors: false })
-      yield* output.result({}, (style) => verifyLines({ ok: false, missing: ["a"], stale: [], orphaned: ["b"] }, style))
-      yield* output.result({}, (style) => verifyLines({ ok: true, missing: [], stale: [], orphaned: [] }, style))
+      yield* output.result({}, (style) =>
+        verifyLines({ ok: false, missing: ["a"], stale: [], orphaned: ["b"], damaged: false }, style)
+      )
+      yield* output.result({}, (style) =>
+        verifyLines({ ok: true, missing: [], stale: [], orphaned: [], damaged: false }, style)
+      )
       assert.deepStrictEqual(yield* TestConsole.logLines, [
         "missing   a",
         "orphaned  b",

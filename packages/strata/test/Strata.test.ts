@@ -12,7 +12,7 @@ import {
   SqliteClient,
   Strata
 } from "@strata/strata"
-import * as Config from "effect/Config"
+import type * as Config from "effect/Config"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
