@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- NAME… [--json] [--runs N] [--case CASE]`, or `all` for NAME.
+ * `npm run bench -- NAME… [--json] [--runs N] [--case CASE] [--check]`, or `all` for NAME.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -7,17 +7,21 @@ import { parseArgs } from "node:util"
 import type { Bench, Figure, Skipped } from "./Harness.ts"
 import * as Harness from "./Harness.ts"
 import * as Report from "./Report.ts"
+import { targets } from "./targets.ts"
 
 /** Each is loaded when it is run, so that it measures nothing but what it needs. */
 const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   durable: () => import("./durable.ts").then((module) => module.durable),
-  "dirty-queue": () => import("./dirtyQueue.ts").then((module) => module.dirtyQueue)
+  "dirty-queue": () => import("./dirtyQueue.ts").then((module) => module.dirtyQueue),
+  index: () => import("./index.ts").then((module) => module.index),
+  cli: () => import("./cli.ts").then((module) => module.cli)
 }
 
 interface Options {
   readonly json: boolean
   readonly runs: number
   readonly only: string | undefined
+  readonly check: boolean
 }
 
 const runBench = Effect.fnUntraced(function* (name: string, options: Options) {
@@ -34,14 +38,28 @@ const runBench = Effect.fnUntraced(function* (name: string, options: Options) {
       for (const skip of measured.skipped) console.error(Report.skippedLine(skip))
     }
   }
+  if (options.check) checkTargets(figures)
   if (!options.json) {
     for (const line of Report.table({ ...bench, cases }, figures, skipped)) console.log(line)
   }
 })
 
+const checkTargets = (figures: ReadonlyArray<Figure>): void => {
+  for (const figure of figures) {
+    const target = targets.find(
+      (target) => target.bench === figure.bench && target.case === figure.case && target.rival === figure.rival
+    )
+    if (target === undefined || figure.ratio >= target.atLeast) continue
+    console.error(
+      `missed: ${figure.bench} ${figure.case} against ${figure.rival} is ${figure.ratio.toFixed(3)} of ${target.atLeast.toFixed(3)}`
+    )
+    process.exitCode = 1
+  }
+}
+
 const usage = (message: string): Effect.Effect<void> =>
   Effect.sync(() => {
-    console.error(`${message}\nusage: npm run bench -- NAME… [--json] [--runs N] [--case CASE]`)
+    console.error(`${message}\nusage: npm run bench -- NAME… [--json] [--runs N] [--case CASE] [--check]`)
     console.error(`NAME is all or one of: ${Object.keys(benches).join(", ")}`)
     process.exitCode = 2
   })
@@ -50,7 +68,12 @@ const parse = Effect.try({
   try: () =>
     parseArgs({
       allowPositionals: true,
-      options: { json: { type: "boolean" }, runs: { type: "string", default: "7" }, case: { type: "string" } }
+      options: {
+        json: { type: "boolean" },
+        check: { type: "boolean" },
+        runs: { type: "string", default: "7" },
+        case: { type: "string" }
+      }
     }),
   catch: (cause) => (cause instanceof Error ? cause.message : String(cause))
 })
@@ -66,7 +89,7 @@ const program = Effect.gen(function* () {
   if (positionals.length === 0) return yield* usage("which bench?")
   console.error(Report.machine())
   for (const name of positionals.includes("all") ? Object.keys(benches) : positionals) {
-    yield* runBench(name, { json: values.json === true, runs, only: values.case })
+    yield* runBench(name, { json: values.json === true, runs, only: values.case, check: values.check === true })
   }
 })
 
