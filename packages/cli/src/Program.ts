@@ -8,6 +8,7 @@ import * as Cause from "effect/Cause"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { LogToStderr } from "effect/References"
 import * as CliConfig from "effect/cli/CliConfig"
 import * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
@@ -49,7 +50,9 @@ export const run = (args: ReadonlyArray<string>): Effect.Effect<ExitCode, never,
       Layer.mergeAll(presenter, CliConfig.layer({ builtIns })).pipe(
         Layer.provideMerge(Output.layer({ json: jsonRequested(args) }))
       )
-    )
+    ),
+    // What is logged is no result.
+    Effect.provideService(LogToStderr, true)
   )
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -277,6 +277,9 @@ const drain = (
 ): Effect.Effect<void, SqlError | DirtyQueueError> =>
   Effect.gen(function* () {
     for (;;) {
+      // While a follower pauses, a tick does nothing and asks for more.
+      const paused = (yield* follower.pausedUntil) - (yield* Clock.currentTimeMillis)
+      if (paused > 0) yield* Effect.sleep(paused)
       const tick = yield* follower.drain(scope)
       yield* onTick(tick.scanned)
       if (!tick.hasMore) return

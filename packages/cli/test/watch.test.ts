@@ -1,0 +1,89 @@
+import { assert, describe, it } from "@effect/vitest"
+import { spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import * as fs from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const launcher = fileURLToPath(new URL("../bin/strata.js", import.meta.url))
+
+const makeTree = (folder: string) => {
+  const strata = (...args: ReadonlyArray<string>) => {
+    const { stdout } = spawnSync(process.execPath, [launcher, ...args, "--json"], { cwd: folder, encoding: "utf8" })
+    return JSON.parse(stdout.trim().split("\n").at(-1)!)
+  }
+  return {
+    strata,
+    write: (path: string, content: string) => {
+      fs.mkdirSync(dirname(join(folder, path)), { recursive: true })
+      fs.writeFileSync(join(folder, path), content)
+    },
+    remove: (path: string) => fs.rmSync(join(folder, path), { recursive: true }),
+    count: (word: string): number => strata("search", word).total
+  }
+}
+
+/** Fails after 10 seconds in which `check` did not come true. */
+const until = async (check: () => boolean) => {
+  const deadline = performance.now() + 10_000
+  while (!check()) {
+    if (performance.now() > deadline) assert.fail("did not come true in 10 seconds")
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+/** Runs `strata watch docs` in a folder of its own with these files, once its first report is there. */
+const watching = async (
+  files: Readonly<Record<string, string>>,
+  body: (tree: ReturnType<typeof makeTree>, stderr: () => string) => Promise<void>
+) => {
+  const folder = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "strata-watch-")))
+  const tree = makeTree(folder)
+  for (const [path, content] of Object.entries(files)) tree.write(path, content)
+  const child = spawn(process.execPath, [launcher, "watch", "docs", "--json"], { cwd: folder })
+  const exit = once(child, "exit")
+  let stdout = ""
+  let stderr = ""
+  child.stdout.on("data", (chunk) => (stdout += chunk))
+  child.stderr.on("data", (chunk) => (stderr += chunk))
+  try {
+    await until(() => stdout.includes("\n"))
+    await body(tree, () => stderr)
+    for (const line of stdout.trim().split("\n")) assert.hasAllKeys(JSON.parse(line), ["indexed", "removed", "failed"])
+  } finally {
+    child.kill("SIGINT")
+    await exit
+    fs.rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+describe("strata watch", () => {
+  it("follows changes of what is ignored", () =>
+    watching({ "docs/.gitignore": "later/\n", "docs/a.txt": "alpha", "docs/later/b.txt": "beta" }, async (tree) => {
+      assert.deepStrictEqual([tree.count("alpha"), tree.count("beta")], [1, 0])
+      tree.write("docs/.gitignore", "a.txt\n")
+      await until(() => tree.count("alpha") === 0 && tree.count("beta") === 1)
+      // The folder is watched by now.
+      tree.write("docs/later/c.txt", "gamma")
+      await until(() => tree.count("gamma") === 1)
+    }))
+
+  it("keeps the index that a rebuild has put in place", () =>
+    watching({ "docs/a.txt": "alpha" }, async (tree) => {
+      assert.strictEqual(tree.strata("rebuild").indexed, 1)
+      tree.write("docs/b.txt", "beta")
+      await until(() => tree.count("beta") === 1)
+      assert.strictEqual(tree.count("alpha"), 1)
+      assert.deepInclude(tree.strata("status"), { documents: 2, dirty: 0 })
+    }))
+
+  it("D7: keeps what it has of a directory that vanishes, and says so", () =>
+    watching({ "docs/sub/a.txt": "alpha", "docs/sub/b.txt": "beta" }, async (tree, stderr) => {
+      tree.remove("docs/sub")
+      await until(() => stderr().includes("could not be scanned"))
+      assert.deepStrictEqual([tree.count("alpha"), tree.count("beta")], [1, 1])
+      tree.write("docs/sub/c.txt", "gamma")
+      await until(() => tree.count("gamma") === 1 && tree.count("alpha") === 0)
+    }))
+})
