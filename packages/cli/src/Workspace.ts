@@ -25,6 +25,7 @@ import * as Layer from "effect/Layer"
 import type * as EffectScope from "effect/Scope"
 import type * as Migrator from "effect/sql/Migrator"
 import type { SqlError } from "effect/sql/SqlError"
+import { realpathSync } from "node:fs"
 import * as NodePath from "node:path"
 import * as Counting from "./internal/counting.ts"
 import { baseOf } from "./internal/paths.ts"
@@ -172,32 +173,52 @@ export const layer = (
 
 /**
  * What a directory, given as an absolute path, means for the index: a part of a root that has it, unless that root
- * ignores it, or a root of its own, which takes over the roots below it.
+ * ignores it, or a root of its own.
  *
  * @since 0.1.0
  * @category roots
  */
-export const addRoot = Effect.fn("Workspace.addRoot")(function* (directory: string) {
-  const { base, follower, queue, roots, scan } = yield* Workspace
-  const existing = yield* roots
-  for (const scope of existing) {
+export const addRoot = Effect.fn("Workspace.addRoot")(function* (given: string) {
+  const { base, follower, roots } = yield* Workspace
+  const directory = yield* realPath(given)
+  for (const scope of yield* roots) {
     const under = Roots.under(base, scope, directory)
-    if (under === undefined) continue
-    if (under === "" || !(yield* FileTree.isIgnored(Roots.folderOf(base, scope), under))) {
+    if (under !== undefined && !(yield* isIgnored(base, scope, under))) {
       return { scope, under } satisfies Target
     }
   }
   const scope = Roots.scopeOf(base, directory)
   yield* follower.register(scope)
-  for (const inner of existing) {
-    const path = Roots.under(base, scope, Roots.folderOf(base, inner))
-    if (path === undefined || (yield* FileTree.isIgnored(directory, path))) continue
-    yield* scan.forget(inner)
-    yield* drain(follower, inner, () => Effect.void)
-    yield* queue.unregister({ follower: follower.name, scope: inner })
-  }
   return { scope, under: "" } satisfies Target
 })
+
+/**
+ * Ends the roots that lie inside of another one, once that has been indexed: their documents are in it.
+ *
+ * @since 0.1.0
+ * @category roots
+ */
+export const mergeRoots = Effect.fn("Workspace.mergeRoots")(function* (targets: ReadonlyArray<Target>) {
+  const { base, follower, queue, roots, scan } = yield* Workspace
+  for (const outer of new Set(targets.filter(({ under }) => under === "").map(({ scope }) => scope))) {
+    for (const inner of yield* roots) {
+      const under = Roots.under(base, outer, Roots.folderOf(base, inner))
+      if (inner === outer || under === undefined || (yield* isIgnored(base, outer, under))) continue
+      yield* scan.forget(inner)
+      yield* settle(follower, inner, () => Effect.void)
+      yield* queue.unregister({ follower: follower.name, scope: inner })
+    }
+  }
+})
+
+const isIgnored = (base: string, scope: Scope, under: string) =>
+  under === "" ? Effect.succeed(false) : FileTree.isIgnored(Roots.folderOf(base, scope), under)
+
+const realPath = (directory: string): Effect.Effect<string, FileTree.FileTreeError> =>
+  Effect.try({
+    try: () => realpathSync(directory),
+    catch: () => new FileTree.FileTreeError({ root: directory, reason: { _tag: "RootMissing" } })
+  })
 
 // ---------------------------------------------------------------------------------------------------------------------
 // synchronisation

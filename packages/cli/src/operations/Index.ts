@@ -5,7 +5,6 @@ import { SuddenlyEmpty } from "@strata/search/Scan"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { realpathSync } from "node:fs"
 import type { Progress } from "../Progress.ts"
 import type { Failure, IndexResult } from "../Results.ts"
 import * as Workspace from "../Workspace.ts"
@@ -38,12 +37,11 @@ export const index = (options: {
 }) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
-    const targets = yield* Effect.forEach(options.directories, (directory) =>
-      Workspace.addRoot(realpathSync(directory))
-    )
+    const targets = yield* Effect.forEach(options.directories, (directory) => Workspace.addRoot(directory))
     const synced = yield* Effect.catchTag(Workspace.sync(targets, options), "SuddenlyEmpty", (error) =>
       Effect.fail(new Refused({ reason: error }))
     )
+    yield* Workspace.mergeRoots(targets)
     yield* Workspace.pruneChangelog()
     return yield* report(synced, start, targets)
   }).pipe(Effect.provide(Workspace.layer(options.database)))

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
-import { existsSync, realpathSync } from "node:fs"
+import { existsSync } from "node:fs"
 import * as NodePath from "node:path"
 import type { Failure } from "../Results.ts"
 import * as Workspace from "../Workspace.ts"
@@ -62,12 +62,11 @@ const session = (options: WatchOptions, onSynced: WatchOptions["onChange"]) =>
   Effect.gen(function* () {
     const hints = yield* Queue.unbounded<Workspace.Target>()
     const rules = yield* Deferred.make<void>()
-    const targets = yield* Effect.forEach(options.directories, (directory) =>
-      Workspace.addRoot(realpathSync(directory))
-    )
+    const targets = yield* Effect.forEach(options.directories, (directory) => Workspace.addRoot(directory))
     // Before the first scan, so that a change after it is not missed.
     yield* Effect.forEach(targets, (target) => openWatcher(target, hints, rules), { discard: true })
     yield* onSynced(yield* Workspace.sync(targets))
+    yield* Workspace.mergeRoots(targets)
     yield* follow(targets, options.onChange)
     yield* Effect.forkScoped(Effect.forever(Effect.delay(Queue.offerAll(hints, targets), fullScanEvery)))
     yield* Effect.raceAllFirst([Effect.forever(scanHints(hints)), Deferred.await(rules), replaced])
