@@ -210,7 +210,7 @@ export const make = (options?: ExtractorOptions): Extractor["Service"] => {
     const document =
       format === undefined || decoded.text.length > (format.maxLength ?? Infinity)
         ? PlainText.extract(decoded.text)
-        : yield* extractWith(format, path, decoded.text)
+        : yield* extractStructured(format, path, decoded.text)
     const passages = withLongTitle(document)
     return passages.length === 0 ? yield* skip({ _tag: "Empty" }) : { title: titleOf(document, name), passages }
   })
@@ -255,6 +255,15 @@ const extractWith = (format: Format, path: string, text: string): Effect.Effect<
         return Effect.as(Effect.logDebug("taken as plain text", path, cause), PlainText.extract(text))
       }
     })
+  )
+
+/** Of a text within the default limits, only one that was made to be slow has more. */
+const structuredPassages = 100_000
+
+/** Headings without a text below them are passages too, so that markup alone could make millions of them. */
+const extractStructured = (format: Format, path: string, text: string): Effect.Effect<Document> =>
+  Effect.map(extractWith(format, path, text), (document) =>
+    document.passages.length > structuredPassages ? PlainText.extract(text) : document
   )
 
 const titleLimit = 200

@@ -10,11 +10,13 @@
  */
 import { type Change, Changelog } from "@strata/dirty-queue/Changelog"
 import { Path, type Scope } from "@strata/dirty-queue/Path"
+import * as Digest from "@strata/durable/Digest"
 import { DurableWriter } from "@strata/durable/DurableWriter"
 import * as Migrations from "@strata/durable/Migrations"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -22,7 +24,9 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
 import * as FileTree from "./FileTree.ts"
 import * as Manifest from "./internal/manifest.ts"
+import { makeListing } from "./internal/listing.ts"
 import { migrations } from "./internal/schema.ts"
+import { isUnknown, unknownIn } from "./internal/unknown.ts"
 import * as Roots from "./Roots.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -78,7 +82,8 @@ export interface Scanned extends Progress {
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * A root that had files has none at all: more likely a disk that is not mounted than a wish to empty the index.
+ * A root that had files has none at all: more likely a disk that is not mounted than a wish to empty the index. A scan
+ * of a part of it, which would remove all of that part, is refused for the same reason.
  *
  * @since 0.1.0
  * @category errors
@@ -111,7 +116,7 @@ export class Scan extends Context.Service<
     readonly run: (options: ScanOptions) => Effect.Effect<Scanned, FileTree.FileTreeError | SuddenlyEmpty | SqlError>
     /** Whether the last scan saw a path: whether it is to be in the index. */
     readonly lists: (scope: Scope, path: Path) => Effect.Effect<boolean, SqlError>
-    /** The paths that the last scan saw, as a stream of batches in no particular order. */
+    /** The paths that the last scan saw, folder by folder. */
     readonly paths: (scope: Scope) => Stream.Stream<Path, SqlError>
     /** Forgets what was seen of a root, and records its files as removed. */
     readonly forget: (scope: Scope) => Effect.Effect<number, SqlError>
@@ -153,7 +158,7 @@ export const make = Effect.fnUntraced(function* (
   const recorder = (options: ScanOptions) => new Recorder(sql, durable, changelog, options)
   return Scan.of({
     run: Effect.fn("Scan.run")((options) => run(sql, settings, options, recorder(options))),
-    lists: (scope, path) => lists(sql, scope, path),
+    lists: makeListing(sql),
     paths: (scope) => seenPaths(sql, scope),
     forget: Effect.fn("Scan.forget")((scope) => forget(sql, scope, recorder({ scope })))
   })
@@ -192,22 +197,29 @@ const run = Effect.fnUntraced(function* (
     problems.push(...directory.problems)
     const { entries, passed } = yield* manifest.advance(directory.path)
     recorder.vanished(passed, unknown)
+    unknown.push(...unknownIn(directory))
     if (directory.complete) {
       recorder.visited(directory, entries ?? "", unreadableFiles(directory))
-    } else {
-      unknown.push(directory.path)
     }
     if (recorder.isFull) yield* recorder.flush
   })
   yield* Stream.runForEach(FileTree.walk(root, { ...settings, under }), visit)
   const { passed } = yield* manifest.advance(undefined)
   recorder.vanished(passed, unknown)
-  if (recorder.holdsBack && under === "" && options.force !== true) {
+  if (recorder.holdsBack && options.force !== true && (under === "" || !(yield* hasFiles(root, settings)))) {
     return yield* new SuddenlyEmpty({ root })
   }
   yield* recorder.finish
   return { ...recorder.progress, links, problems }
 })
+
+/** Whether a root has any file, when the part of it that was scanned has none. */
+const hasFiles = (root: string, settings: ScanSettings): Effect.Effect<boolean, FileTree.FileTreeError> =>
+  FileTree.walk(root, settings).pipe(
+    Stream.filter((directory) => directory.files.length > 0),
+    Stream.runHead,
+    Effect.map(Option.isSome)
+  )
 
 /** A file that is there, but whose state cannot be read, has not been removed. */
 const unreadableFiles = (directory: FileTree.Directory): ReadonlySet<string> =>
@@ -290,7 +302,7 @@ class Recorder {
   /** Folders that the walk did not come to: gone, ignored, or below one that cannot be listed. */
   vanished(folders: ReadonlyArray<Manifest.Folder>, unknown: ReadonlyArray<string>): void {
     for (const { entries, folder } of folders) {
-      if (unknown.some((prefix) => folder.startsWith(prefix))) continue
+      if (isUnknown(unknown, folder)) continue
       this.remember({ folder, entries: "" }, [...Manifest.parseEntries(entries).keys()])
     }
   }
@@ -343,49 +355,31 @@ class Recorder {
 
   private store(folders: ReadonlyArray<Manifest.Folder>): Effect.Effect<void, SqlError> {
     const gone = folders.flatMap(({ entries, folder }) => (entries === "" ? [folder] : []))
-    const seen = folders.flatMap(({ entries, folder }) => (entries === "" ? [] : [[folder, entries]]))
+    const seen = folders.flatMap(({ entries, folder }) =>
+      entries === "" ? [] : [[folder, Digest.sha256(entries), entries]]
+    )
     return Effect.gen({ self: this }, function* () {
       yield* this.sql.unsafe(
         "DELETE FROM strata_search_folder WHERE scope = ? AND folder IN (SELECT value FROM json_each(?))",
         [this.options.scope, JSON.stringify(gone)]
       )
       yield* this.sql.unsafe(
-        `INSERT INTO strata_search_folder (scope, folder, entries)
-        SELECT ?, value ->> 0, value ->> 1 FROM json_each(?) WHERE true
-        ON CONFLICT (scope, folder) DO UPDATE SET entries = excluded.entries`,
+        `INSERT INTO strata_search_folder (scope, folder, digest, entries)
+        SELECT ?, value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE true
+        ON CONFLICT (scope, folder) DO UPDATE SET digest = excluded.digest, entries = excluded.entries`,
         [this.options.scope, JSON.stringify(seen)]
       )
     })
   }
 }
 
-const lists = (sql: SqlClient.SqlClient, scope: Scope, path: Path): Effect.Effect<boolean, SqlError> => {
-  const name = path.lastIndexOf("/") + 1
-  return Effect.map(
-    sql.unsafe(
-      `SELECT 1 FROM strata_search_folder
-      WHERE scope = ? AND folder = ? AND instr(char(10) || entries, char(10) || ? || '/') > 0`,
-      [scope, path.slice(0, name), path.slice(name)]
-    ),
-    (rows) => rows.length > 0
-  )
-}
-
-const seenFolders = (sql: SqlClient.SqlClient, scope: Scope): Stream.Stream<Manifest.Folder, SqlError> =>
-  Stream.unwrap(
-    Effect.sync(() => {
-      const cursor = new Manifest.ManifestCursor(sql, scope, "")
-      return Stream.fromIterableEffect(Effect.map(cursor.advance(undefined), ({ passed }) => passed))
-    })
-  )
-
 const seenPaths = (sql: SqlClient.SqlClient, scope: Scope): Stream.Stream<Path, SqlError> =>
-  Stream.flatMap(seenFolders(sql, scope), ({ entries, folder }) =>
+  Stream.flatMap(Manifest.folders(sql, scope), ({ entries, folder }) =>
     Stream.fromIterable([...Manifest.parseEntries(entries).keys()].map((name) => Path.make(folder + name)))
   )
 
 const forget = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, scope: Scope, recorder: Recorder) {
-  yield* Stream.runForEach(seenFolders(sql, scope), (folder) => {
+  yield* Stream.runForEach(Manifest.folders(sql, scope), (folder) => {
     recorder.vanished([folder], [])
     return recorder.isFull ? recorder.flush : Effect.void
   })

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type * as SqlClient from "effect/sql/SqlClient"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { ftsTable, highlightEnd, highlightStart, ordinalBits } from "./internal/schema.ts"
 import { parse, type QueryError, toFts5 } from "./Query.ts"
@@ -95,7 +95,8 @@ export class NoIndex extends Schema.TaggedError<NoIndex>("@strata/search/NoIndex
 /**
  * Searches the active index through `sql`, which may be a read-only client. One hit a document: its best passage, by
  * bm25 with title and heading weighing more than text. Ties are in the order of scope and path. Every search sees one
- * state of the index, whatever is written meanwhile.
+ * state of the index, whatever is written meanwhile, and takes no write lock, so that no writer makes it fail. Through a
+ * client that also writes, it waits for that client's turn: give it a reader's.
  *
  * @since 0.1.0
  * @category searching
@@ -105,17 +106,9 @@ export const search = Effect.fn("Search.search")(function* (
   options: SearchOptions
 ): Effect.fn.Return<Found, QueryError | NoIndex | SqlError> {
   const match = toFts5(yield* Effect.fromResult(parse(options.query)))
-  return yield* sql.withTransaction(
-    Effect.gen(function* () {
-      const generation = yield* activeGeneration(sql)
-      const best = yield* findBest(sql, generation, match, options)
-      const passages = yield* readPassages(sql, generation, match, best)
-      return {
-        total: best[0]?.total ?? 0,
-        hits: best.map((row) => toHit(row, passages.get(row.passage)))
-      }
-    })
-  )
+  return yield* sql
+    .withTransaction(findMatches(sql, match, options))
+    .pipe(Effect.provideService(SqlClient.BeginTransaction, "BEGIN"))
 })
 
 /**
@@ -137,6 +130,20 @@ export const scopes = (sql: SqlClient.SqlClient): Effect.Effect<ReadonlyArray<st
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
+
+const findMatches = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  match: string,
+  options: SearchOptions
+): Effect.fn.Return<Found, NoIndex | SqlError> {
+  const generation = yield* activeGeneration(sql)
+  const best = yield* findBest(sql, generation, match, options)
+  const passages = yield* readPassages(sql, generation, match, best)
+  return {
+    total: best[0]?.total ?? 0,
+    hits: best.map((row) => toHit(row, passages.get(row.passage)))
+  }
+})
 
 /** Weights of title, heading and body. */
 const rank = "bm25(8.0, 4.0, 1.0)"

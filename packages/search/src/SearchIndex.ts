@@ -14,6 +14,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import { hasProperty } from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import type * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -99,6 +100,27 @@ export const extraction = "1"
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
+ * How an index is damaged.
+ *
+ * - `FullText`: FTS5's own integrity check fails: its words do not fit its text, or its structure is broken.
+ * - `Passages`: documents whose passages are not all there, or that have too many, and passages of documents that do not
+ *   exist, each counted.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export const CorruptReason = Schema.TaggedUnion({
+  FullText: {},
+  Passages: { documents: Schema.Int, orphans: Schema.Int }
+})
+
+/**
+ * @since 0.1.0
+ * @category errors
+ */
+export type CorruptReason = typeof CorruptReason.Type
+
+/**
  * The full-text table of a generation does not fit its own data or its documents. A rebuild mends it.
  *
  * @since 0.1.0
@@ -106,13 +128,14 @@ export const extraction = "1"
  */
 export class IndexCorrupt extends Schema.TaggedError<IndexCorrupt>("@strata/search/IndexCorrupt")("IndexCorrupt", {
   generation: Schema.Int,
-  /** Documents whose passages are not all there, or that have too many. */
-  documents: Schema.Int,
-  /** Passages of documents that do not exist. */
-  orphans: Schema.Int
+  reason: CorruptReason
 }) {
   override get message(): string {
-    return `the full-text index is damaged (${this.documents} documents, ${this.orphans} passages without one): rebuild it`
+    return CorruptReason.match(this.reason, {
+      FullText: () => "the full-text index is damaged: rebuild it",
+      Passages: ({ documents, orphans }) =>
+        `the full-text index is damaged (${documents} documents, ${orphans} passages without one): rebuild it`
+    })
   }
 }
 
@@ -308,7 +331,11 @@ const check = Effect.fn("SearchIndex.check")(function* (
   generation: number
 ): Effect.fn.Return<void, IndexCorrupt | SqlError> {
   const table = ftsTable(generation)
-  yield* durable.write(sql.unsafe(`INSERT INTO ${table} (${table}) VALUES ('integrity-check')`))
+  yield* durable
+    .write(sql.unsafe(`INSERT INTO ${table} (${table}) VALUES ('integrity-check')`))
+    .pipe(
+      Effect.catchIf(isCorruption, () => Effect.fail(new IndexCorrupt({ generation, reason: { _tag: "FullText" } })))
+    )
   const rows = yield* sql.unsafe<{ readonly documents: number; readonly orphans: number }>(
     `WITH found AS MATERIALIZED (
       SELECT id >> ${ordinalBits} AS document, count(*) AS passages FROM ${table}_docsize GROUP BY 1
@@ -322,6 +349,13 @@ const check = Effect.fn("SearchIndex.check")(function* (
   )
   const { documents, orphans } = rows[0] ?? { documents: 0, orphans: 0 }
   if (documents + orphans > 0) {
-    return yield* new IndexCorrupt({ generation, documents, orphans })
+    return yield* new IndexCorrupt({ generation, reason: { _tag: "Passages", documents, orphans } })
   }
 })
+
+/** SQLite's `SQLITE_CORRUPT`, the primary code of the more exact ones, such as that of a virtual table. */
+const corruptCode = 11
+
+/** Effect has no reason of its own for this; the driver leaves SQLite's result code on the cause. */
+const isCorruption = ({ reason }: SqlError): boolean =>
+  hasProperty(reason.cause, "errno") && (Number(reason.cause.errno) & 0xff) === corruptCode

@@ -14,6 +14,7 @@ import * as Option from "effect/Option"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
 import * as FileTree from "./FileTree.ts"
+import { isUnknown, unknownIn } from "./internal/unknown.ts"
 import * as Roots from "./Roots.ts"
 import { type Indexed, SearchIndex } from "./SearchIndex.ts"
 
@@ -48,7 +49,7 @@ export interface Differences {
   readonly stale: ReadonlyArray<Path>
   /** Documents whose file is gone, or is not to be indexed any more. */
   readonly orphaned: ReadonlyArray<Path>
-  /** Files that cannot be read, of which nothing can be said. */
+  /** Files and directories that cannot be read, of which nothing can be said. */
   readonly unreadable: ReadonlyArray<{ readonly path: Path; readonly reason: string }>
 }
 
@@ -73,7 +74,8 @@ export const compare = Effect.fn("Verify.compare")(function* (
   const unreadable: Array<{ readonly path: Path; readonly reason: string }> = []
   const unknown: Array<string> = []
   const visit = Effect.fnUntraced(function* (directory: FileTree.Directory) {
-    if (!directory.complete) unknown.push(directory.path)
+    unknown.push(...unknownIn(directory))
+    unreadable.push(...unreadableEntries(directory))
     for (const file of directory.files) {
       const path = Path.make(file.path)
       const digest = held.get(path)
@@ -90,7 +92,7 @@ export const compare = Effect.fn("Verify.compare")(function* (
     }
   })
   yield* Stream.runForEach(FileTree.walk(Roots.folderOf(options.base, options.scope), options), visit)
-  const orphaned = [...held.keys()].filter((path) => !unknown.some((prefix) => path.startsWith(prefix)))
+  const orphaned = [...held.keys()].filter((path) => !isUnknown(unknown, path))
   return { missing, stale, orphaned, unreadable }
 })
 
@@ -117,6 +119,11 @@ export const repair = Effect.fn("Verify.repair")(function* (
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
+
+const unreadableEntries = ({ problems }: FileTree.Directory): Differences["unreadable"] =>
+  problems.flatMap(({ path, reason }) =>
+    reason._tag === "Unreadable" ? [{ path: Path.make(path), reason: `it cannot be read (${reason.code})` }] : []
+  )
 
 const allDigests = Effect.fnUntraced(function* (index: SearchIndex["Service"], scope: Scope) {
   const digests = new Map<Path, string>()

@@ -114,7 +114,7 @@ describe("SearchIndex", () => {
       yield* sql`DELETE FROM strata_search_document WHERE path = 'b.txt'`
       const error = yield* Effect.flip(index.check)
       if (error._tag !== "IndexCorrupt") return assert.fail(error._tag)
-      assert.deepStrictEqual([error.generation, error.documents, error.orphans], [1, 1, 1])
+      assert.deepStrictEqual([error.generation, error.reason], [1, { _tag: "Passages", documents: 1, orphans: 1 }])
     })
   )
 

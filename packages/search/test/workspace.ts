@@ -2,6 +2,7 @@ import * as Changelog from "@strata/dirty-queue/Changelog"
 import * as ChangeSignal from "@strata/dirty-queue/ChangeSignal"
 import * as DirtyQueue from "@strata/dirty-queue/DirtyQueue"
 import * as DurableWriter from "@strata/durable/DurableWriter"
+import type { ContentReader } from "@strata/follower/ContentReader"
 import * as Follower from "@strata/follower/Follower"
 import * as Extractor from "@strata/search/Extractor"
 import * as FileReader from "@strata/search/FileReader"
@@ -14,28 +15,58 @@ import { SqliteClient } from "@strata/sqlite"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 
-/** A folder with files that are removed with the scope, and an index of them in memory. */
-export const makeWorkspace = (options: { readonly maxBytes?: number } = {}) =>
+/** A folder that is removed with the scope, and that other users may look into. */
+export const temporaryFolder = Effect.acquireRelease(
+  Effect.sync(() => {
+    const folder = mkdtempSync(join(tmpdir(), "strata-search-"))
+    chmodSync(folder, 0o755)
+    return folder
+  }),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+)
+
+/** A new folder with files, and an index of them in memory. */
+export const makeWorkspace = (options: Extractor.ExtractorOptions = {}) =>
+  Effect.flatMap(temporaryFolder, (base) => openWorkspace({ ...options, base, filename: ":memory:" }))
+
+/** The files in `docs` below `base`, or in another folder, and an index of them in a database that may be there. */
+export const openWorkspace = (
+  options: Extractor.ExtractorOptions & {
+    readonly base: string
+    readonly filename: string
+    readonly folder?: string | undefined
+  }
+) =>
   Effect.gen(function* () {
-    const base = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "strata-search-"))),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-    )
-    const context = yield* Layer.build(layer(base, options))
-    const root = join(base, "docs")
-    mkdirSync(root)
-    return yield* Effect.provideContext(connect(base, root), context)
+    const context = yield* Layer.build(layer(options))
+    const root = join(options.base, options.folder ?? "docs")
+    mkdirSync(root, { recursive: true })
+    return yield* Effect.provideContext(connect(options.base, root), context)
   })
 
-const layer = (base: string, options: Extractor.ExtractorOptions) =>
+/** Runs as a user whom permissions stop: root is not. */
+export const asOrdinaryUser = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  process.geteuid?.() !== 0
+    ? effect
+    : Effect.acquireUseRelease(
+        Effect.sync(() => process.seteuid?.(65_534)),
+        () => effect,
+        () => Effect.sync(() => process.seteuid?.(0))
+      )
+
+const layer = ({
+  base,
+  filename,
+  ...options
+}: Extractor.ExtractorOptions & { readonly base: string; readonly filename: string }) =>
   Layer.mergeAll(SearchIndex.layer, Scan.layer({ base }), Extractor.layer(options)).pipe(
     Layer.provideMerge(Layer.mergeAll(Changelog.layer(), DirtyQueue.layer())),
     Layer.provideMerge(Layer.mergeAll(DurableWriter.layer(), ChangeSignal.layer)),
-    Layer.provideMerge(SqliteClient.layer({ filename: ":memory:" }))
+    Layer.provideMerge(SqliteClient.layer({ filename }))
   )
 
 const connect = (base: string, root: string) =>
@@ -52,13 +83,13 @@ const connect = (base: string, root: string) =>
     const scope = Roots.scopeOf(base, root)
     const reader = FileReader.make({ base, extractor, lists: scan.lists })
     const generation = yield* index.ensureActive
-    const makeFollower = (generation: SearchIndex.Generation) =>
+    const makeFollower = (generation: SearchIndex.Generation, from: ContentReader<SearchIndex.Indexed> = reader) =>
       Effect.provideService(
         Follower.make({
           name: "search",
           version: String(generation.id),
           queue,
-          reader,
+          reader: from,
           writer: index.writer(generation)
         }),
         DurableWriter.DurableWriter,
@@ -84,6 +115,7 @@ const connect = (base: string, root: string) =>
       index,
       scan,
       queue,
+      services,
       follower,
       makeFollower,
       reader,

@@ -1,11 +1,12 @@
 import type { Path, Scope } from "@strata/dirty-queue/Path"
 import type * as IndexWriter from "@strata/follower/IndexWriter"
+import * as ProcessingError from "@strata/follower/ProcessingError"
 import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Passage } from "../Extractor.ts"
 import type { Indexed } from "../SearchIndex.ts"
-import { firstRowid, ftsTable, highlightEnd, highlightStart, ordinalBits } from "./schema.ts"
+import { firstRowid, ftsTable, highlightEnd, highlightStart, maxPassages, ordinalBits } from "./schema.ts"
 
 /** The writer of one generation. Every statement has a fixed text, so that it is prepared once. */
 export const make = (sql: SqlClient.SqlClient, generation: number): IndexWriter.Transactional<Indexed> => {
@@ -16,6 +17,7 @@ export const make = (sql: SqlClient.SqlClient, generation: number): IndexWriter.
     digests: (scope, paths) =>
       Effect.map(documents.find(scope, paths), (rows) => new Map(rows.map((row) => [row.path, row.digest]))),
     write: Effect.fnUntraced(function* (batch) {
+      yield* refuseTooMany(batch.upserts)
       const changed = [...batch.upserts, ...batch.removals].map((change) => change.path)
       const old = yield* documents.find(batch.scope, changed)
       yield* Effect.forEach(
@@ -46,6 +48,14 @@ interface DocumentRow {
 }
 
 type Upserts = ReadonlyArray<IndexWriter.Upsert<Indexed>>
+
+/** Refused by its path, since a constraint that fails would look like a fault of the database. */
+const refuseTooMany = (upserts: Upserts): Effect.Effect<void, ProcessingError.ProcessingError> => {
+  const found = upserts.find(({ value }) => value._tag === "Text" && value.passages.length > maxPassages)
+  return found === undefined
+    ? Effect.void
+    : Effect.fail(ProcessingError.poison(`the text makes more than ${maxPassages} passages`))
+}
 
 const makeDocuments = (sql: SqlClient.SqlClient, generation: number) => ({
   find: (scope: Scope, paths: ReadonlyArray<Path>) =>

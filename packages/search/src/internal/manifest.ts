@@ -1,7 +1,9 @@
 import type { Scope } from "@strata/dirty-queue/Path"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import * as Stream from "effect/Stream"
 import type { FileEntry } from "../FileTree.ts"
 import { compareBytes } from "./byteOrder.ts"
 
@@ -35,6 +37,25 @@ export const parseEntries = (entries: string): Map<string, string> => {
 }
 
 const pageFolders = 500
+
+/** Behind `after`, if there is one. */
+const readPage = (sql: SqlClient.SqlClient, scope: Scope, under: string, after: string | undefined) =>
+  sql.unsafe<Folder>(
+    `SELECT folder, entries FROM strata_search_folder
+    WHERE scope = ?1 AND folder ${after === undefined ? ">=" : ">"} ?2
+      AND substr(folder, 1, length(?3)) = ?3
+    ORDER BY folder LIMIT ${pageFolders}`,
+    [scope, after ?? under, under]
+  )
+
+/** All folders of a scope, in the order of their bytes, of which a page is in memory at a time. */
+export const folders = (sql: SqlClient.SqlClient, scope: Scope): Stream.Stream<Folder, SqlError> =>
+  Stream.paginate<string | undefined, Folder, SqlError>(undefined, (after) =>
+    Effect.map(readPage(sql, scope, "", after), (page) => [
+      page,
+      page.length < pageFolders ? Option.none() : Option.some(page.at(-1)?.folder)
+    ])
+  )
 
 /**
  * Reads the folders of a scope below `under`, in the order of their bytes, a page at a time, beside a walk in the same
@@ -78,20 +99,11 @@ export class ManifestCursor {
   }
 
   private load(): Effect.Effect<void, SqlError> {
-    return Effect.map(
-      this.sql.unsafe<Folder>(
-        `SELECT folder, entries FROM strata_search_folder
-        WHERE scope = ?1 AND folder ${this.last === undefined ? ">=" : ">"} ?2
-          AND substr(folder, 1, length(?3)) = ?3
-        ORDER BY folder LIMIT ${pageFolders}`,
-        [this.scope, this.last ?? this.under, this.under]
-      ),
-      (page) => {
-        this.page = page
-        this.position = 0
-        this.finished = page.length < pageFolders
-        this.last = page.at(-1)?.folder ?? this.last
-      }
-    )
+    return Effect.map(readPage(this.sql, this.scope, this.under, this.last), (page) => {
+      this.page = page
+      this.position = 0
+      this.finished = page.length < pageFolders
+      this.last = page.at(-1)?.folder ?? this.last
+    })
   }
 }

@@ -1,5 +1,11 @@
 import type { MigrationSet } from "@strata/durable/Migrations"
 
+/** Bits of a passage's rowid that hold its place in the document. */
+export const ordinalBits = 20
+
+/** More passages of a document have no rowids. */
+export const maxPassages = 2 ** ordinalBits - 1
+
 /**
  * The tables of the search index, and what is known of the directories it was made from.
  *
@@ -7,7 +13,8 @@ import type { MigrationSet } from "@strata/durable/Migrations"
  *   active, which is the one that searches read.
  * - The rowid of a passage is its document's id and its place in the document, so that all passages of a document are
  *   one range of rowids, and the document of a passage is found without a join.
- * - A folder's files are one text, see `manifest.ts`: a folder that did not change is one comparison.
+ * - A folder's files are one text, see `manifest.ts`: a folder that did not change is one comparison. The digest of that
+ *   text, before it in the row, tells whether it is the same without reading it.
  */
 export const migrations: MigrationSet = {
   name: "search",
@@ -28,22 +35,20 @@ export const migrations: MigrationSet = {
         path TEXT NOT NULL CHECK (path <> ''),
         digest TEXT NOT NULL,
         title TEXT NOT NULL,
-        passages INTEGER NOT NULL CHECK (passages BETWEEN 0 AND ${2 ** 20 - 1}),
+        passages INTEGER NOT NULL CHECK (passages BETWEEN 0 AND ${maxPassages}),
         skipped TEXT CHECK (skipped IS NULL OR passages = 0),
         UNIQUE (generation, scope, path)
       )`,
       `CREATE TABLE strata_search_folder (
         scope TEXT NOT NULL CHECK (scope <> ''),
         folder TEXT NOT NULL CHECK (folder = '' OR folder LIKE '%/'),
+        digest TEXT NOT NULL,
         entries TEXT NOT NULL CHECK (entries <> ''),
         PRIMARY KEY (scope, folder)
       ) WITHOUT ROWID`
     ]
   }
 }
-
-/** Bits of a passage's rowid that hold its place in the document. */
-export const ordinalBits = 20
 
 /** The first rowid of a document's passages; a number well below 2^53, which JavaScript holds exactly. */
 export const firstRowid = (document: number): number => document * 2 ** ordinalBits
