@@ -18,7 +18,7 @@ import { sha256 } from "./Digest.ts"
 // errors
 // ---------------------------------------------------------------------------------------------------------------------
 
-const at = { path: Schema.Array(Schema.Union([Schema.String, Schema.Number])) }
+const at = { path: Schema.Array(Schema.Union([Schema.String, Schema.Int])) }
 
 /**
  * A number that JSON has no spelling for: NaN or an infinity.

@@ -1,0 +1,256 @@
+import * as Migrations from "@strata/durable/Migrations"
+import * as Effect from "effect/Effect"
+import type * as Migrator from "effect/sql/Migrator"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Cursor, JournalStorage, StoredEntry, StoredEvent, StoredStream } from "../JournalStorage.ts"
+import { migrationsSqlite } from "./schema.ts"
+import * as Sqlite from "./sqlite.ts"
+import * as Statements from "./statements.ts"
+
+type Storage = JournalStorage["Service"]
+
+export const make: Effect.Effect<Storage, SqlError | Migrator.MigrationError, SqlClient.SqlClient> = Effect.gen(
+  function* () {
+    yield* Migrations.run(migrationsSqlite)
+    const run = yield* Sqlite.run
+    return {
+      ...appending(run),
+      ...streams(run),
+      ...reading(run),
+      ...checkpoints(run),
+      ...compaction(run),
+      ...rewinding(run)
+    }
+  }
+)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// appending
+// ---------------------------------------------------------------------------------------------------------------------
+
+type Appended = Cursor & { readonly seq: number }
+
+const appending = (run: Sqlite.Run): Pick<Storage, "append" | "identities"> => ({
+  append: Effect.fnUntraced(function* (now, name, events) {
+    const [allocated] = yield* run(Statements.allocate, [name, events.length])
+    const stream = Sqlite.integer(allocated?.[0])
+    const before = Sqlite.integer(allocated?.[1]) - events.length
+    const appended: Array<Appended> = []
+    for (let start = 0; start < events.length; start += chunkSize) {
+      const chunk = events.slice(start, start + chunkSize)
+      appended.push(...(yield* insert(run, now, stream, before + start, chunk)))
+    }
+    const identities = events.flatMap(({ digest, identity }, i) =>
+      identity === null ? [] : [[identity, digest, appended[i]!.seq, appended[i]!.ordinal]]
+    )
+    if (identities.length > 0) {
+      yield* run(Statements.insertIdentities, [JSON.stringify(identities), stream])
+    }
+    return appended
+  }),
+
+  identities: (stream, identities) =>
+    Effect.map(run(Statements.findIdentities, [stream, JSON.stringify(identities)]), (rows) =>
+      rows.map((row) => ({
+        identity: Sqlite.text(row[0]),
+        digest: Sqlite.text(row[1]),
+        seq: Sqlite.integer(row[2]),
+        ...cursor(row[3])
+      }))
+    )
+})
+
+/** A lone event is spared the detour through JSON. */
+const insert = (
+  run: Sqlite.Run,
+  now: number,
+  stream: number,
+  before: number,
+  events: ReadonlyArray<StoredEvent>
+): Effect.Effect<ReadonlyArray<Appended>, SqlError> => {
+  const [event] = events
+  if (event !== undefined && events.length === 1) {
+    const { identity, payload, type } = event
+    return Effect.map(
+      run(Statements.appendOne, [stream, before + 1, type, payload, identity, now]),
+      (rows): ReadonlyArray<Appended> => rows.map((row) => ({ ...cursor(row[0]), seq: before + 1 }))
+    )
+  }
+  const batch = JSON.stringify(events.map(({ identity, payload, type }) => [type, payload, identity]))
+  return Effect.map(run(Statements.appendMany, [batch, stream, before, now]), (rows): ReadonlyArray<Appended> =>
+    rows.map((row) => ({ ...cursor(row[1]), seq: Sqlite.integer(row[0]) })).toSorted((a, b) => a.seq - b.seq)
+  )
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// streams
+// ---------------------------------------------------------------------------------------------------------------------
+
+const streams = (run: Sqlite.Run): Pick<Storage, "stream" | "streams"> => ({
+  stream: (name) =>
+    Effect.map(run(Statements.findStream, [name]), ([row]) => (row === undefined ? undefined : toStream(row))),
+  streams: ({ after, limit, prefix }) =>
+    Effect.map(run(Statements.listStreams, [prefix, after, limit]), (rows) => rows.map(toStream))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// reading
+// ---------------------------------------------------------------------------------------------------------------------
+
+const reading = (run: Sqlite.Run): Pick<Storage, "read" | "readAll" | "lastUpTo" | "firstAfter"> => ({
+  read: ({ after, limit, stream, types, upTo }) =>
+    Effect.map(
+      types === undefined
+        ? run(Statements.readStream(false), [stream, after, upTo, limit])
+        : run(Statements.readStream(true), [stream, after, upTo, limit, JSON.stringify(types)]),
+      (rows) => {
+        const { floor, generation, head } = toPage(rows)
+        const entries = rows.filter(isEntry).map((row) => toEntry(stream, row))
+        const complete = entries.length < limit
+        const through = complete ? Math.max(after, Math.min(head, upTo)) : entries.at(-1)!.seq
+        return { entries, complete, through, floor, generation }
+      }
+    ),
+
+  readAll: ({ after, limit, types, upTo }) => {
+    const end = upTo === undefined ? Number.MAX_SAFE_INTEGER : upTo.ordinal
+    return Effect.map(
+      types === undefined
+        ? run(Statements.readAll(false), [after.ordinal, end, limit])
+        : run(Statements.readAll(true), [after.ordinal, end, limit, JSON.stringify(types)]),
+      (rows) => {
+        const { floor, generation, head } = toPage(rows)
+        const entries = rows.filter(isEntry).map((row) => toEntry(Sqlite.text(row[6]), row))
+        const complete = entries.length < limit
+        const through = complete ? Math.max(after.ordinal, Math.min(head, end)) : entries.at(-1)!.ordinal
+        return { entries, complete, through: cursor(through), floor: cursor(floor), generation }
+      }
+    )
+  },
+
+  lastUpTo: (stream, seq) =>
+    Effect.map(run(Statements.lastUpTo, [stream, seq]), ([row]) => row && toEntry(stream, row)),
+
+  firstAfter: (stream, seq) =>
+    Effect.map(run(Statements.firstAfter, [stream, seq]), ([row]) => row && toEntry(stream, row))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// checkpoints
+// ---------------------------------------------------------------------------------------------------------------------
+
+const checkpoints = (
+  run: Sqlite.Run
+): Pick<
+  Storage,
+  "saveStates" | "states" | "checkpoints" | "saveGlobalStates" | "globalStates" | "dropGlobalStates" | "globalFloor"
+> => ({
+  saveStates: (now, stream, seq, states) =>
+    Effect.forEach(states, ({ fold, state }) => run(Statements.saveState, [stream, seq, fold, state, now]), {
+      discard: true
+    }),
+  states: (stream, seq) =>
+    Effect.map(run(Statements.findStates, [stream, seq]), (rows) =>
+      rows.map((row) => ({ fold: Sqlite.text(row[0]), state: Sqlite.text(row[1]) }))
+    ),
+  checkpoints: (stream) =>
+    Effect.map(run(Statements.listCheckpoints, [stream]), (rows) =>
+      rows.map((row) => ({ seq: Sqlite.integer(row[0]), fold: Sqlite.text(row[1]) }))
+    ),
+  saveGlobalStates: (now, states) =>
+    Effect.forEach(states, ({ at, fold, state }) => run(Statements.saveGlobalState, [fold, at.ordinal, state, now]), {
+      discard: true
+    }),
+  globalStates: Effect.map(run(Statements.findGlobalStates), (rows) =>
+    rows.map((row) => ({ fold: Sqlite.text(row[0]), at: cursor(row[1]), state: Sqlite.text(row[2]) }))
+  ),
+  dropGlobalStates: (folds) => Effect.asVoid(run(Statements.deleteGlobalStates, [JSON.stringify(folds)])),
+  globalFloor: Effect.map(run(Statements.globalFloor), ([row]) => cursor(row?.[0]))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// compaction
+// ---------------------------------------------------------------------------------------------------------------------
+
+const compaction = (run: Sqlite.Run): Pick<Storage, "deleteBelow" | "raiseFloor"> => ({
+  deleteBelow: (stream, seq) => change(run, Statements.deleteBelow, [stream, seq]),
+  raiseFloor: Effect.fnUntraced(function* (stream, seq, global) {
+    yield* run(Statements.deleteStatesBelow, [stream, seq])
+    yield* run(Statements.raiseFloor, [stream, seq])
+    yield* run(Statements.raiseGlobalFloor, [global.ordinal])
+  })
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// rewinding
+// ---------------------------------------------------------------------------------------------------------------------
+
+const rewinding = (run: Sqlite.Run): Pick<Storage, "archive" | "archived"> => ({
+  archive: Effect.fnUntraced(function* (now, stream, after) {
+    const [row] = yield* run(Statements.insertRewind, [stream, after])
+    const rewind = Sqlite.integer(row?.[0])
+    const archived = yield* change(run, Statements.archive, [stream, after, rewind, now])
+    yield* run(Statements.deleteEntriesAfter, [stream, after])
+    yield* run(Statements.deleteIdentitiesAfter, [stream, after])
+    yield* run(Statements.deleteStatesAfter, [stream, after])
+    return { rewind, archived }
+  }),
+
+  archived: ({ before, limit, rewind, stream }) =>
+    Effect.map(
+      rewind === undefined
+        ? run(Statements.readArchive(false), [stream, before, limit])
+        : run(Statements.readArchive(true), [stream, before, limit, rewind]),
+      (rows) =>
+        rows.map((row) => ({
+          ...toEntry(stream, row),
+          rewind: Sqlite.integer(row[6]),
+          archivedAt: Sqlite.integer(row[7])
+        }))
+    )
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Keeps the JSON parameter of a statement small. */
+const chunkSize = 500
+
+const isEntry = (row: Sqlite.Values): boolean => row[0] !== null
+
+/** What is told of a page beside its entries; nothing of a stream that does not exist. */
+const toPage = (rows: ReadonlyArray<Sqlite.Values>) => {
+  const row = rows.find((row) => !isEntry(row))
+  return {
+    floor: Sqlite.integer(row?.[1] ?? 0),
+    head: Sqlite.integer(row?.[2] ?? 0),
+    generation: Sqlite.integer(row?.[3] ?? 0)
+  }
+}
+
+const change = (run: Sqlite.Run, statement: string, parameters: ReadonlyArray<unknown>) =>
+  Effect.andThen(
+    run(statement, parameters),
+    Effect.map(run(Statements.changes), ([row]) => Sqlite.integer(row?.[0]))
+  )
+
+const cursor = (ordinal: unknown): Cursor => ({ transaction: 0, ordinal: Sqlite.integer(ordinal) })
+
+const toStream = (row: Sqlite.Values): StoredStream => ({
+  stream: Sqlite.text(row[0]),
+  head: Sqlite.integer(row[1]),
+  floor: Sqlite.integer(row[2])
+})
+
+const toEntry = (stream: string, row: Sqlite.Values): StoredEntry => ({
+  transaction: 0,
+  ordinal: Sqlite.integer(row[0]),
+  stream,
+  seq: Sqlite.integer(row[1]),
+  type: Sqlite.text(row[2]),
+  payload: Sqlite.text(row[3]),
+  identity: Sqlite.textOrNull(row[4]),
+  recordedAt: Sqlite.integer(row[5])
+})
