@@ -1,5 +1,5 @@
 import { describe, it } from "@effect/vitest"
-import type { DurableWriter } from "@strata/durable/DurableWriter"
+import type { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
 import { write } from "@strata/durable/DurableWriter"
 import * as Event from "@strata/journal/Event"
 import * as Fold from "@strata/journal/Fold"
@@ -19,9 +19,7 @@ const stream = StreamName.make("run/1")
 describe("types", () => {
   it("lets append run nowhere but inside a write", () => {
     const append = Journal.use((journal) => journal.append(stream, [Ended.make({ code: 1 })]))
-    // @ts-expect-error a write transaction is missing
-    const outside: Effect.Effect<unknown, unknown, Journal> = append
-    expectTypeOf(outside).not.toBeAny()
+    expectTypeOf<Effect.Services<typeof append>>().toEqualTypeOf<Journal | WriteTransaction>()
     expectTypeOf(write(append)).toExtend<Effect.Effect<unknown, SqlError | JournalError, Journal | DurableWriter>>()
   })
 
@@ -52,9 +50,8 @@ describe("types", () => {
     expectTypeOf(Fold.run(ofStream, { stream })).toEqualTypeOf<
       Effect.Effect<{ readonly state: number; readonly seq: number }, SqlError | JournalError, JournalStorage>
     >()
-    // @ts-expect-error it is not of one stream
-    Fold.run(global, { stream })
-    // @ts-expect-error it is of one stream
-    Fold.runAll(ofStream)
+    expectTypeOf(ofStream.scope).toEqualTypeOf<Parameters<typeof Fold.run>[0]["scope"]>()
+    expectTypeOf(global.scope).toEqualTypeOf<Parameters<typeof Fold.runAll>[0]["scope"]>()
+    expectTypeOf(global.scope).not.toEqualTypeOf<Parameters<typeof Fold.run>[0]["scope"]>()
   })
 })
