@@ -11,7 +11,9 @@ const launcher = fileURLToPath(new URL("../../packages/cli/bin/strata.js", impor
 const spawn = (args: ReadonlyArray<string>, cwd: string): Run =>
   timed(Effect.sync(() => void execFileSync(process.execPath, args, { cwd })))
 
-const strata = (cwd: string, ...args: ReadonlyArray<string>) => spawn([launcher, ...args], cwd)
+/** With a database of its own: one in a folder above would be found. */
+const strata = (cwd: string, ...args: ReadonlyArray<string>) =>
+  spawn([launcher, ...args, "--database", "bench.db"], cwd)
 
 const searchable = Effect.gen(function* () {
   const folder = yield* temporaryFolder
