@@ -15,13 +15,16 @@ import * as FileReader from "@strata/search/FileReader"
 import * as FileTree from "@strata/search/FileTree"
 import * as Roots from "@strata/search/Roots"
 import * as Scan from "@strata/search/Scan"
+import * as Search from "@strata/search/Search"
 import * as SearchIndex from "@strata/search/SearchIndex"
+import * as SqliteClient from "@strata/sqlite/SqliteClient"
 import * as Strata from "@strata/strata/Strata"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Reactivity from "effect/reactivity/Reactivity"
 import type * as EffectScope from "effect/Scope"
 import type * as Migrator from "effect/sql/Migrator"
 import type { SqlError } from "effect/sql/SqlError"
@@ -167,6 +170,22 @@ export const layer = (
   )
 }
 
+/**
+ * The index in a database file that has one. Another database is left as it is.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerExisting = (database: string) =>
+  Layer.unwrap(
+    SqliteClient.make({ filename: database, readonly: true }).pipe(
+      Effect.flatMap(Search.scopes),
+      Effect.as(layer(database)),
+      Effect.scoped,
+      Effect.provide(Reactivity.layer)
+    )
+  )
+
 // ---------------------------------------------------------------------------------------------------------------------
 // roots
 // ---------------------------------------------------------------------------------------------------------------------
@@ -193,20 +212,39 @@ export const addRoot = Effect.fn("Workspace.addRoot")(function* (given: string) 
 })
 
 /**
+ * Takes a directory that does not exist any more out of the index. `false` when it is no root.
+ *
+ * @since 0.1.0
+ * @category roots
+ */
+export const removeRoot = Effect.fn("Workspace.removeRoot")(function* (directory: string) {
+  const { base, roots } = yield* Workspace
+  const scope = Roots.scopeOf(base, directory)
+  const isRoot = (yield* roots).includes(scope)
+  if (isRoot) yield* endRoot(scope)
+  return isRoot
+})
+
+const endRoot = Effect.fnUntraced(function* (scope: Scope) {
+  const { follower, queue, scan } = yield* Workspace
+  yield* scan.forget(scope)
+  yield* settle(follower, scope, () => Effect.void)
+  yield* queue.unregister({ follower: follower.name, scope })
+})
+
+/**
  * Ends the roots that lie inside of another one, once that has been indexed: their documents are in it.
  *
  * @since 0.1.0
  * @category roots
  */
 export const mergeRoots = Effect.fn("Workspace.mergeRoots")(function* (targets: ReadonlyArray<Target>) {
-  const { base, follower, queue, roots, scan } = yield* Workspace
+  const { base, roots } = yield* Workspace
   for (const outer of new Set(targets.filter(({ under }) => under === "").map(({ scope }) => scope))) {
     for (const inner of yield* roots) {
       const under = Roots.under(base, outer, Roots.folderOf(base, inner))
       if (inner === outer || under === undefined || (yield* isIgnored(base, outer, under))) continue
-      yield* scan.forget(inner)
-      yield* settle(follower, inner, () => Effect.void)
-      yield* queue.unregister({ follower: follower.name, scope: inner })
+      yield* endRoot(inner)
     }
   }
 })

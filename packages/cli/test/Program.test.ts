@@ -57,7 +57,7 @@ describe("Program", () => {
     { args: ["search", "a", "--limit", "0"], tag: "InvalidValue", words: /1 to 10000/ },
     { args: ["search", "a", "--limit", "many"], tag: "InvalidValue", words: /many/ },
     { args: ["index"], tag: "MissingArgument", words: /DIR/ },
-    { args: ["index", "/no/such/directory"], tag: "InvalidValue", words: /\/no\/such\/directory/ },
+    { args: ["index", "/no/such/directory"], tag: "MissingDirectory", words: /\/no\/such\/directory/ },
     { args: ["index", "."].concat("--no-force"), tag: "UnrecognizedOption", words: /--no-force/ },
     { args: ["status", "--database", "/no/such/file.db"], tag: "DatabaseFileError", words: /no index at \/no\/such/ },
     { args: ["status", "--database", "/"], tag: "InvalidValue", words: /not a file/ }

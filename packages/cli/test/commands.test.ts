@@ -161,6 +161,35 @@ describe("strata", () => {
     assert.strictEqual(found("word").length, 0)
   })
 
+  it("takes a directory that is gone out of the index, only if told to", () => {
+    write("docs/a.txt", "word")
+    write("more/b.txt", "word")
+    run(["index", "docs", "more"])
+    fs.rmSync(join(folder, "docs"), { recursive: true })
+    const refused = run(["index", "docs"])
+    assert.strictEqual(refused.code, 2)
+    assert.match(refused.err, /does not exist.*--force/)
+    assert.strictEqual(found("word").length, 2)
+    assert.deepInclude(json(["index", "docs", "--force"]), { code: 0, removed: 1 })
+    assert.deepStrictEqual(found("word"), ["more/b.txt"])
+    assert.deepStrictEqual(json(["status"]).directories, ["more"])
+  })
+
+  it("creates nothing for a directory that does not exist, and leaves other databases alone", () => {
+    assert.strictEqual(run(["index", "nowhere"]).code, 2)
+    assert.deepStrictEqual(fs.readdirSync(folder), [])
+    const file = join(folder, "other.db")
+    const database = new DatabaseSync(file)
+    database.exec("CREATE TABLE mine (id INTEGER)")
+    database.close()
+    const before = fs.readFileSync(file)
+    for (const command of ["status", "retry", "rebuild", "verify", "search x"]) {
+      const { code, err } = run([...command.split(" "), "--database", "other.db"])
+      assert.deepStrictEqual([code, err], [2, "strata: there is no search index in this database\n"], command)
+    }
+    assert.isTrue(before.equals(fs.readFileSync(file)))
+  })
+
   it("D8: lists what has nothing to search, with reasons, and fails for what cannot be read", () => {
     write("docs/good.txt", "word")
     write("docs/empty.txt", "")

@@ -4,6 +4,8 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Schema from "effect/Schema"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
@@ -15,19 +17,42 @@ import { root } from "../Root.ts"
 import { indexLines } from "../internal/lines.ts"
 
 /**
+ * A directory that was to be indexed does not exist.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class MissingDirectory extends Schema.TaggedError<MissingDirectory>("@strata/cli/MissingDirectory")(
+  "MissingDirectory",
+  { directory: Schema.String }
+) {
+  override get message(): string {
+    return `${this.directory} does not exist; if it is gone for good, --force takes it out of the index`
+  }
+}
+
+/** Asked before an index is created for it. */
+const requireDirectory = Effect.fnUntraced(function* (directory: string) {
+  const fs = yield* FileSystem.FileSystem
+  if (!(yield* fs.exists(directory))) {
+    return yield* new MissingDirectory({ directory })
+  }
+})
+
+/**
  * @since 0.1.0
  * @category commands
  */
 export const index = Command.make(
   "index",
   {
-    directories: Argument.Directory("DIR", { mustExist: true }).pipe(
+    directories: Argument.Directory("DIR", { mustExist: false }).pipe(
       Argument.withDescription("A directory to index, with all that is below it"),
       Argument.variadic({ min: 1 })
     ),
     force: Flag.Boolean("force").pipe(
       Flag.withoutNegation,
-      Flag.withDescription("Index a directory that is suddenly empty too, which removes its documents"),
+      Flag.withDescription("Take a directory for empty, or gone, that suddenly is: its documents are removed"),
       Flag.withDefault(false)
     )
   },
@@ -35,6 +60,7 @@ export const index = Command.make(
     const { database } = yield* root
     const output = yield* Output
     const operation = yield* Effect.promise(() => import("../operations/Index.ts"))
+    if (!force) yield* Effect.forEach(directories, requireDirectory, { discard: true })
     const file = yield* DatabaseFile.existingOrNew(database)
     const { failures, result } = yield* Effect.scoped(
       Effect.flatMap(Progress.make("Indexing"), (progress) =>

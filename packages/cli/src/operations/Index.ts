@@ -2,6 +2,7 @@
  * @since 0.1.0
  */
 import { SuddenlyEmpty } from "@strata/search/Scan"
+import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -37,14 +38,29 @@ export const index = (options: {
 }) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
-    const targets = yield* Effect.forEach(options.directories, (directory) => Workspace.addRoot(directory))
+    const { counts } = yield* Workspace.Workspace
+    const before = yield* counts
+    const targets = yield* Effect.forEach(options.directories, (directory) =>
+      addOrRemove(directory, options.force)
+    ).pipe(Effect.map(Arr.getSomes))
     const synced = yield* Effect.catchTag(Workspace.sync(targets, options), "SuddenlyEmpty", (error) =>
       Effect.fail(new Refused({ reason: error }))
     )
     yield* Workspace.mergeRoots(targets)
     yield* Workspace.pruneChangelog()
-    return yield* report(synced, start, targets)
+    const removed = (yield* counts).removed - before.removed
+    return yield* report({ ...synced, removed }, start, targets)
   }).pipe(Effect.provide(Workspace.layer(options.database)))
+
+/** A directory that is gone is an accident, unless that is said to be none: then it leaves the index. */
+const addOrRemove = (directory: string, force: boolean) =>
+  Effect.asSome(Workspace.addRoot(directory)).pipe(
+    Effect.catchTag("FileTreeError", (error) =>
+      Effect.flatMap(force ? Workspace.removeRoot(directory) : Effect.succeed(false), (removed) =>
+        removed ? Effect.succeedNone : Effect.fail(error)
+      )
+    )
+  )
 
 /**
  * The result of a command that brought an index up to date, with what failed and what was passed over.

@@ -26,7 +26,7 @@ export const rebuild = (options: { readonly database: string; readonly progress:
     const failures = yield* Workspace.listFailures(targets.map((target) => target.scope))
     const scanned = documents.indexed + documents.skipped + failures.length
     return yield* report({ scanned, indexed, removed, failures }, start, targets)
-  }).pipe(Effect.scoped, Effect.provide(Workspace.layer(options.database)))
+  }).pipe(Effect.scoped, Effect.provide(Workspace.layerExisting(options.database)))
 
 /**
  * Rebuilds the index of the workspace.

@@ -21,4 +21,4 @@ export const retry = (options: { readonly database: string; readonly progress: P
     const targets = (yield* roots).map((scope) => ({ scope, under: "" }))
     const { failures, result } = yield* report(yield* Workspace.sync(targets, options), start, targets)
     return { failures, result: { ...result, revived } }
-  }).pipe(Effect.provide(Workspace.layer(options.database)))
+  }).pipe(Effect.provide(Workspace.layerExisting(options.database)))

@@ -32,6 +32,6 @@ export const status = (options: { readonly database: string }) =>
       deadLetters: total.dead,
       failures: yield* Workspace.listFailures(scopes)
     } satisfies StatusResult
-  }).pipe(Effect.provide(Workspace.layer(options.database)))
+  }).pipe(Effect.provide(Workspace.layerExisting(options.database)))
 
 const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0

@@ -14,4 +14,4 @@ export const syncAll = (database: string) =>
   Effect.gen(function* () {
     const { roots } = yield* Workspace.Workspace
     yield* Workspace.sync((yield* roots).map((scope) => ({ scope, under: "" })))
-  }).pipe(Effect.provide(Workspace.layer(database)))
+  }).pipe(Effect.provide(Workspace.layerExisting(database)))

@@ -30,7 +30,7 @@ export const verify = (options: { readonly database: string; readonly repair: bo
     if (!mended.damaged) return mended
     yield* Rebuild.run(Progress.silent)
     return yield* compareAll
-  }).pipe(Effect.scoped, Effect.provide(Workspace.layer(options.database)))
+  }).pipe(Effect.scoped, Effect.provide(Workspace.layerExisting(options.database)))
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
