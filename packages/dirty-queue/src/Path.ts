@@ -9,7 +9,7 @@
  */
 import * as Order from "effect/Order"
 import * as Schema from "effect/Schema"
-import * as Text from "./internal/text.ts"
+import * as Text from "@strata/durable/Text"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models

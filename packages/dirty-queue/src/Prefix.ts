@@ -6,7 +6,7 @@
  */
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import * as Text from "./internal/text.ts"
+import * as Text from "@strata/durable/Text"
 import { Path } from "./Path.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------

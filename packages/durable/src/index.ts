@@ -18,3 +18,11 @@ export * as Metrics from "./Metrics.ts"
  * @since 0.1.0
  */
 export * as Migrations from "./Migrations.ts"
+/**
+ * @since 0.1.0
+ */
+export * as Rows from "./Rows.ts"
+/**
+ * @since 0.1.0
+ */
+export * as Text from "./Text.ts"

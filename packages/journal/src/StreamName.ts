@@ -4,7 +4,7 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
-import * as Text from "./internal/text.ts"
+import * as Text from "@strata/durable/Text"
 
 /**
  * The name of a stream: non-empty, well-formed Unicode without NUL, so that it is the same in JavaScript, in JSON, in

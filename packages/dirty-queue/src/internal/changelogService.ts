@@ -6,7 +6,7 @@ import type { Change, Changelog, ChangelogOptions, Entry } from "../Changelog.ts
 import type { ChangelogStorage, StoredChange, StoredEntry } from "../ChangelogStorage.ts"
 import { ChangeSignal } from "../ChangeSignal.ts"
 import type { Path, Scope } from "../Path.ts"
-import * as Text from "./text.ts"
+import * as Text from "@strata/durable/Text"
 
 export const make = Effect.fnUntraced(function* (
   storage: ChangelogStorage,

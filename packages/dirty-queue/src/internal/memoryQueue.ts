@@ -15,7 +15,7 @@ import * as Prefix from "../Prefix.ts"
 import * as Transition from "../Transition.ts"
 import * as Memory from "./memory.ts"
 import type { MemoryRegistration, MemoryState, Undo } from "./memoryState.ts"
-import * as Text from "./text.ts"
+import * as Text from "@strata/durable/Text"
 
 export const make: Effect.Effect<DirtyQueueStorage, never, MemoryStore | DurableWriter> = Effect.map(
   Memory.access,

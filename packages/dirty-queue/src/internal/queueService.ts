@@ -13,7 +13,7 @@ import type { FollowerName, Path, Scope } from "../Path.ts"
 import * as Prefix from "../Prefix.ts"
 import * as Rows from "./rows.ts"
 import * as Settings from "./settings.ts"
-import * as Text from "./text.ts"
+import * as Text from "@strata/durable/Text"
 
 type Queue = DirtyQueue["Service"]
 

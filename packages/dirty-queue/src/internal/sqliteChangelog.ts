@@ -5,38 +5,39 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ChangelogStorage, StoredEntry } from "../ChangelogStorage.ts"
 import { migrationsSqlite } from "./schema.ts"
-import * as Sqlite from "./sqlite.ts"
+import * as Rows from "@strata/durable/Rows"
 import * as Statements from "./statements.ts"
+import { operation } from "./operation.ts"
 
 export const make: Effect.Effect<ChangelogStorage, SqlError | Migrator.MigrationError, SqlClient.SqlClient> =
   Effect.gen(function* () {
     yield* Migrations.run(migrationsSqlite)
-    const run = yield* Sqlite.run
+    const run = yield* Rows.run
     return {
-      databaseTime: Effect.map(run(Statements.databaseTime), ([row]) => Sqlite.integer(row?.[0])),
+      databaseTime: Effect.map(run(Statements.databaseTime), ([row]) => Rows.integer(row?.[0])),
       append: append(run),
       read: read(run),
       firstSince: (time) =>
         Effect.map(run(Statements.firstSeqSince, [time]), ([row]) =>
-          row === undefined ? undefined : Sqlite.integer(row[0])
+          row === undefined ? undefined : Rows.integer(row[0])
         ),
       prune: prune(run)
     }
   })
 
-const append = (run: Sqlite.Run): ChangelogStorage["append"] =>
+const append = (run: Rows.Run): ChangelogStorage["append"] =>
   Effect.fnUntraced(function* (now, changes) {
-    yield* Sqlite.inChunks(changes, chunkSize, (chunk) =>
+    yield* Rows.inChunks(changes, chunkSize, (chunk) =>
       run(Statements.appendChanges, [
         JSON.stringify(chunk.map((change) => [change.scope, change.path, change.op, change.cid, change.mtime])),
         now
       ])
     )
     const [last] = yield* run(Statements.lastSeq)
-    return Sqlite.integer(last?.[0])
+    return Rows.integer(last?.[0])
   })
 
-const read = (run: Sqlite.Run): ChangelogStorage["read"] =>
+const read = (run: Rows.Run): ChangelogStorage["read"] =>
   Effect.fnUntraced(function* (options) {
     const { after, limit, prefix, scope } = options
     const rows = yield* scope === undefined
@@ -45,7 +46,7 @@ const read = (run: Sqlite.Run): ChangelogStorage["read"] =>
     return rows.map(toEntry)
   })
 
-const prune = (run: Sqlite.Run): ChangelogStorage["prune"] =>
+const prune = (run: Rows.Run): ChangelogStorage["prune"] =>
   Effect.fnUntraced(function* (options) {
     const { before, limit, prefix, scope } = options
     const rows = yield* scope === undefined
@@ -60,12 +61,12 @@ const prune = (run: Sqlite.Run): ChangelogStorage["prune"] =>
 
 const chunkSize = 500
 
-const toEntry = (row: Sqlite.Values): StoredEntry => ({
-  seq: Sqlite.integer(row[0]),
-  scope: Sqlite.text(row[1]),
-  path: Sqlite.text(row[2]),
-  op: Sqlite.operation(row[3]),
-  cid: Sqlite.textOrNull(row[4]),
-  mtime: Sqlite.integerOrNull(row[5]),
-  recordedAt: Sqlite.integer(row[6])
+const toEntry = (row: Rows.Values): StoredEntry => ({
+  seq: Rows.integer(row[0]),
+  scope: Rows.text(row[1]),
+  path: Rows.text(row[2]),
+  op: operation(row[3]),
+  cid: Rows.textOrNull(row[4]),
+  mtime: Rows.integerOrNull(row[5]),
+  recordedAt: Rows.integer(row[6])
 })

@@ -15,15 +15,16 @@ import type {
   StoredRow
 } from "../DirtyQueueStorage.ts"
 import { migrationsSqlite } from "./schema.ts"
-import * as Sqlite from "./sqlite.ts"
+import * as Rows from "@strata/durable/Rows"
 import * as Statements from "./statements.ts"
+import { operation } from "./operation.ts"
 
 export const make: Effect.Effect<DirtyQueueStorage, SqlError | Migrator.MigrationError, SqlClient.SqlClient> =
   Effect.gen(function* () {
     yield* Migrations.run(migrationsSqlite)
-    const run = yield* Sqlite.run
+    const run = yield* Rows.run
     return {
-      databaseTime: Effect.map(run(Statements.databaseTime), ([row]) => Sqlite.integer(row?.[0])),
+      databaseTime: Effect.map(run(Statements.databaseTime), ([row]) => Rows.integer(row?.[0])),
       ...registry(run),
       ...intake(run),
       claim: claim(run),
@@ -38,7 +39,7 @@ export const make: Effect.Effect<DirtyQueueStorage, SqlError | Migrator.Migratio
 // ---------------------------------------------------------------------------------------------------------------------
 
 const registry = (
-  run: Sqlite.Run
+  run: Rows.Run
 ): Pick<DirtyQueueStorage, "register" | "unregister" | "registrations" | "markServed" | "readyScopes"> => {
   const find = (follower: string, scope: string) =>
     Effect.map(run(Statements.findRegistration, [follower, scope]), (rows) => rows.map(toRegistration))
@@ -70,7 +71,7 @@ const registry = (
       Effect.map(run(Statements.markServed, [follower, scope, now]), (rows) => rows.length > 0),
 
     readyScopes: (now, { follower, limit }) =>
-      Effect.map(run(Statements.readyScopes, [follower, now, limit]), (rows) => rows.map((row) => Sqlite.text(row[0])))
+      Effect.map(run(Statements.readyScopes, [follower, now, limit]), (rows) => rows.map((row) => Rows.text(row[0])))
   }
 }
 
@@ -78,12 +79,12 @@ const registry = (
 // backfill and revival
 // ---------------------------------------------------------------------------------------------------------------------
 
-const draw = (run: Sqlite.Run) => Effect.map(run(Statements.drawVersion), ([row]) => Sqlite.integer(row?.[0]))
+const draw = (run: Rows.Run) => Effect.map(run(Statements.drawVersion), ([row]) => Rows.integer(row?.[0]))
 
-const intake = (run: Sqlite.Run): Pick<DirtyQueueStorage, "enqueue" | "revive"> => ({
+const intake = (run: Rows.Run): Pick<DirtyQueueStorage, "enqueue" | "revive"> => ({
   enqueue: Effect.fnUntraced(function* (now, { paths, registration }) {
     const version = yield* draw(run)
-    yield* Sqlite.inChunks(paths, chunkSize, (chunk) =>
+    yield* Rows.inChunks(paths, chunkSize, (chunk) =>
       run(Statements.enqueue, [registration, JSON.stringify(chunk), version, now])
     )
   }),
@@ -106,13 +107,13 @@ const intake = (run: Sqlite.Run): Pick<DirtyQueueStorage, "enqueue" | "revive"> 
 // claims and answers
 // ---------------------------------------------------------------------------------------------------------------------
 
-const claim = (run: Sqlite.Run): DirtyQueueStorage["claim"] =>
+const claim = (run: Rows.Run): DirtyQueueStorage["claim"] =>
   Effect.fnUntraced(function* (now, options) {
     const [found] = yield* run(Statements.peek, [options.follower, options.scope])
     if (found === undefined) return undefined
-    const registration = Sqlite.integer(found[0])
-    const credit = Sqlite.integer(found[1])
-    const ready = (column: number) => found[column] !== null && Sqlite.integer(found[column]) <= now
+    const registration = Rows.integer(found[0])
+    const credit = Rows.integer(found[1])
+    const ready = (column: number) => found[column] !== null && Rows.integer(found[column]) <= now
     const live = ready(2)
     const backfill = ready(3)
     const claims: Array<StoredClaim> = []
@@ -160,15 +161,14 @@ const claim = (run: Sqlite.Run): DirtyQueueStorage["claim"] =>
     return { claims: claims.toSorted(byPlace), dead }
   })
 
-const answers = (run: Sqlite.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "release" | "renew"> => {
+const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "release" | "renew"> => {
   /** Runs one statement for a batch of receipts; its rows start with the id and the version that it met. */
   const settle = <A extends Receipt>(
     statement: string,
     receipts: ReadonlyArray<A>,
     encode: (receipt: A) => ReadonlyArray<unknown>,
     parameters: ReadonlyArray<unknown>
-  ) =>
-    Sqlite.inChunks(receipts, chunkSize, (chunk) => run(statement, [JSON.stringify(chunk.map(encode)), ...parameters]))
+  ) => Rows.inChunks(receipts, chunkSize, (chunk) => run(statement, [JSON.stringify(chunk.map(encode)), ...parameters]))
 
   const settleAll = (statement: string, receipts: ReadonlyArray<Receipt>, parameters: ReadonlyArray<unknown>) =>
     Effect.map(settle(statement, receipts, encodeReceipt, parameters), (rows) => toAnswers(receipts, rows))
@@ -202,7 +202,7 @@ const answers = (run: Sqlite.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "rel
 // reads
 // ---------------------------------------------------------------------------------------------------------------------
 
-const reads = (run: Sqlite.Run): Pick<DirtyQueueStorage, "list" | "stats" | "nextReadyAt"> => ({
+const reads = (run: Rows.Run): Pick<DirtyQueueStorage, "list" | "stats" | "nextReadyAt"> => ({
   list: (options) =>
     Effect.map(
       run(Statements.listRows(options.kind, given(options)), [
@@ -221,13 +221,13 @@ const reads = (run: Sqlite.Run): Pick<DirtyQueueStorage, "list" | "stats" | "nex
 
   nextReadyAt: (filter) =>
     Effect.map(run(Statements.nextReadyAt(given(filter)), filterParameters(filter)), ([row]) => {
-      const times = [row?.[0], row?.[1]].flatMap((time) => (time == null ? [] : [Sqlite.integer(time)]))
+      const times = [row?.[0], row?.[1]].flatMap((time) => (time == null ? [] : [Rows.integer(time)]))
       return times.length === 0 ? null : Math.min(...times)
     })
 })
 
-const versions = (run: Sqlite.Run): Pick<DirtyQueueStorage, "currentVersion" | "newEpoch"> => ({
-  currentVersion: Effect.map(run(Statements.currentVersion), ([row]) => Sqlite.integer(row?.[0])),
+const versions = (run: Rows.Run): Pick<DirtyQueueStorage, "currentVersion" | "newEpoch"> => ({
+  currentVersion: Effect.map(run(Statements.currentVersion), ([row]) => Rows.integer(row?.[0])),
 
   newEpoch: (_now, jump) =>
     Effect.andThen(run(Statements.jumpVersion, [jump]), Effect.asVoid(run(Statements.releaseAll)))
@@ -265,8 +265,8 @@ const encodeFailure = (failure: StoredFailure) => [
  * What a statement returned was the claimer's; with another version, a change had come in. Of several claims on one row
  * only the latest can have been meant.
  */
-const toAnswers = (receipts: ReadonlyArray<Receipt>, rows: ReadonlyArray<Sqlite.Values>): ReadonlyArray<Answer> => {
-  const versions = new Map(rows.map((row) => [Sqlite.integer(row[0]), Sqlite.integer(row[1])]))
+const toAnswers = (receipts: ReadonlyArray<Receipt>, rows: ReadonlyArray<Rows.Values>): ReadonlyArray<Answer> => {
+  const versions = new Map(rows.map((row) => [Rows.integer(row[0]), Rows.integer(row[1])]))
   const leases = new Map<number, number>()
   for (const receipt of receipts) {
     leases.set(receipt.id, Math.max(receipt.lease, leases.get(receipt.id) ?? 0))
@@ -292,59 +292,59 @@ const byPlace = (a: StoredClaim, b: StoredClaim): number => a.queuedAt - b.queue
 
 const toLane = (value: unknown): 0 | 1 => (value === 1 ? 1 : 0)
 
-const toRegistration = (row: Sqlite.Values): StoredRegistration => ({
-  id: Sqlite.integer(row[0]),
-  follower: Sqlite.text(row[1]),
-  scope: Sqlite.text(row[2]),
-  prefix: Sqlite.text(row[3]),
-  servedAt: Sqlite.integer(row[4])
+const toRegistration = (row: Rows.Values): StoredRegistration => ({
+  id: Rows.integer(row[0]),
+  follower: Rows.text(row[1]),
+  scope: Rows.text(row[2]),
+  prefix: Rows.text(row[3]),
+  servedAt: Rows.integer(row[4])
 })
 
-const toClaim = (row: Sqlite.Values): StoredClaim => ({
-  id: Sqlite.integer(row[0]),
-  path: Sqlite.text(row[1]),
-  version: Sqlite.integer(row[2]),
-  lease: Sqlite.integer(row[3]),
-  op: row[4] === null ? null : Sqlite.operation(row[4]),
-  cid: Sqlite.textOrNull(row[5]),
-  mtime: Sqlite.integerOrNull(row[6]),
-  seq: Sqlite.integer(row[7]),
+const toClaim = (row: Rows.Values): StoredClaim => ({
+  id: Rows.integer(row[0]),
+  path: Rows.text(row[1]),
+  version: Rows.integer(row[2]),
+  lease: Rows.integer(row[3]),
+  op: row[4] === null ? null : operation(row[4]),
+  cid: Rows.textOrNull(row[5]),
+  mtime: Rows.integerOrNull(row[6]),
+  seq: Rows.integer(row[7]),
   lane: toLane(row[8]),
-  attempts: Sqlite.integer(row[9]),
-  queuedAt: Sqlite.integer(row[10])
+  attempts: Rows.integer(row[9]),
+  queuedAt: Rows.integer(row[10])
 })
 
-const toRow = (row: Sqlite.Values): StoredRow => ({
-  id: Sqlite.integer(row[0]),
-  registration: Sqlite.integer(row[1]),
-  path: Sqlite.text(row[2]),
-  version: Sqlite.integer(row[3]),
-  since: Sqlite.integer(row[4]),
-  op: row[5] === null ? null : Sqlite.operation(row[5]),
-  cid: Sqlite.textOrNull(row[6]),
-  mtime: Sqlite.integerOrNull(row[7]),
-  seq: Sqlite.integer(row[8]),
+const toRow = (row: Rows.Values): StoredRow => ({
+  id: Rows.integer(row[0]),
+  registration: Rows.integer(row[1]),
+  path: Rows.text(row[2]),
+  version: Rows.integer(row[3]),
+  since: Rows.integer(row[4]),
+  op: row[5] === null ? null : operation(row[5]),
+  cid: Rows.textOrNull(row[6]),
+  mtime: Rows.integerOrNull(row[7]),
+  seq: Rows.integer(row[8]),
   lane: toLane(row[9]),
-  readyAt: Sqlite.integerOrNull(row[10]),
-  queuedAt: Sqlite.integer(row[11]),
-  dirtyAt: Sqlite.integer(row[12]),
-  lease: Sqlite.integerOrNull(row[13]),
-  attempts: Sqlite.integer(row[14]),
-  retryFloor: Sqlite.integer(row[15]),
-  failedAt: Sqlite.integerOrNull(row[16]),
-  lastError: Sqlite.textOrNull(row[17]),
-  follower: Sqlite.text(row[18]),
-  scope: Sqlite.text(row[19])
+  readyAt: Rows.integerOrNull(row[10]),
+  queuedAt: Rows.integer(row[11]),
+  dirtyAt: Rows.integer(row[12]),
+  lease: Rows.integerOrNull(row[13]),
+  attempts: Rows.integer(row[14]),
+  retryFloor: Rows.integer(row[15]),
+  failedAt: Rows.integerOrNull(row[16]),
+  lastError: Rows.textOrNull(row[17]),
+  follower: Rows.text(row[18]),
+  scope: Rows.text(row[19])
 })
 
-const toCounts = (row: Sqlite.Values): StoredCounts => ({
-  follower: Sqlite.text(row[0]),
-  rows: Sqlite.integer(row[1]),
-  ready: Sqlite.integer(row[2]),
-  delayed: Sqlite.integer(row[3]),
-  claimed: Sqlite.integer(row[4]),
-  dead: Sqlite.integer(row[5]),
-  failing: Sqlite.integer(row[6]),
-  backfill: Sqlite.integer(row[7]),
-  oldestDirtyAt: Sqlite.integerOrNull(row[8])
+const toCounts = (row: Rows.Values): StoredCounts => ({
+  follower: Rows.text(row[0]),
+  rows: Rows.integer(row[1]),
+  ready: Rows.integer(row[2]),
+  delayed: Rows.integer(row[3]),
+  claimed: Rows.integer(row[4]),
+  dead: Rows.integer(row[5]),
+  failing: Rows.integer(row[6]),
+  backfill: Rows.integer(row[7]),
+  oldestDirtyAt: Rows.integerOrNull(row[8])
 })

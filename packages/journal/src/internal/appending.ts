@@ -8,7 +8,7 @@ import type { Appended } from "../Journal.ts"
 import { EncodeFailed, IdentityConflict, JournalError } from "../JournalError.ts"
 import type { Cursor, JournalStorage, StoredEvent } from "../JournalStorage.ts"
 import type { Redactor } from "../Redaction.ts"
-import * as Text from "./text.ts"
+import * as Text from "@strata/durable/Text"
 
 /** The one point at which payloads are encoded, and redacted. */
 export const encode = Effect.fnUntraced(function* (

@@ -5,7 +5,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Cursor, JournalStorage, StoredEntry, StoredEvent, StoredStream } from "../JournalStorage.ts"
 import { migrationsSqlite } from "./schema.ts"
-import * as Sqlite from "./sqlite.ts"
+import * as Rows from "@strata/durable/Rows"
 import * as Statements from "./statements.ts"
 
 type Storage = JournalStorage["Service"]
@@ -13,7 +13,7 @@ type Storage = JournalStorage["Service"]
 export const make: Effect.Effect<Storage, SqlError | Migrator.MigrationError, SqlClient.SqlClient> = Effect.gen(
   function* () {
     yield* Migrations.run(migrationsSqlite)
-    const run = yield* Sqlite.run
+    const run = yield* Rows.run
     return {
       ...appending(run),
       ...streams(run),
@@ -31,11 +31,11 @@ export const make: Effect.Effect<Storage, SqlError | Migrator.MigrationError, Sq
 
 type Appended = Cursor & { readonly seq: number }
 
-const appending = (run: Sqlite.Run): Pick<Storage, "append" | "identities"> => ({
+const appending = (run: Rows.Run): Pick<Storage, "append" | "identities"> => ({
   append: Effect.fnUntraced(function* (now, name, events) {
     const [allocated] = yield* run(Statements.allocate, [name, events.length])
-    const stream = Sqlite.integer(allocated?.[0])
-    const before = Sqlite.integer(allocated?.[1]) - events.length
+    const stream = Rows.integer(allocated?.[0])
+    const before = Rows.integer(allocated?.[1]) - events.length
     const appended: Array<Appended> = []
     for (let start = 0; start < events.length; start += chunkSize) {
       const chunk = events.slice(start, start + chunkSize)
@@ -53,9 +53,9 @@ const appending = (run: Sqlite.Run): Pick<Storage, "append" | "identities"> => (
   identities: (stream, identities) =>
     Effect.map(run(Statements.findIdentities, [stream, JSON.stringify(identities)]), (rows) =>
       rows.map((row) => ({
-        identity: Sqlite.text(row[0]),
-        digest: Sqlite.text(row[1]),
-        seq: Sqlite.integer(row[2]),
+        identity: Rows.text(row[0]),
+        digest: Rows.text(row[1]),
+        seq: Rows.integer(row[2]),
         ...cursor(row[3])
       }))
     )
@@ -63,7 +63,7 @@ const appending = (run: Sqlite.Run): Pick<Storage, "append" | "identities"> => (
 
 /** A lone event is spared the detour through JSON. */
 const insert = (
-  run: Sqlite.Run,
+  run: Rows.Run,
   now: number,
   stream: number,
   before: number,
@@ -79,7 +79,7 @@ const insert = (
   }
   const batch = JSON.stringify(events.map(({ identity, payload, type }) => [type, payload, identity]))
   return Effect.map(run(Statements.appendMany, [batch, stream, before, now]), (rows): ReadonlyArray<Appended> =>
-    rows.map((row) => ({ ...cursor(row[1]), seq: Sqlite.integer(row[0]) })).toSorted((a, b) => a.seq - b.seq)
+    rows.map((row) => ({ ...cursor(row[1]), seq: Rows.integer(row[0]) })).toSorted((a, b) => a.seq - b.seq)
   )
 }
 
@@ -87,7 +87,7 @@ const insert = (
 // streams
 // ---------------------------------------------------------------------------------------------------------------------
 
-const streams = (run: Sqlite.Run): Pick<Storage, "stream" | "streams"> => ({
+const streams = (run: Rows.Run): Pick<Storage, "stream" | "streams"> => ({
   stream: (name) =>
     Effect.map(run(Statements.findStream, [name]), ([row]) => (row === undefined ? undefined : toStream(row))),
   streams: ({ after, limit, prefix }) =>
@@ -98,7 +98,7 @@ const streams = (run: Sqlite.Run): Pick<Storage, "stream" | "streams"> => ({
 // reading
 // ---------------------------------------------------------------------------------------------------------------------
 
-const reading = (run: Sqlite.Run): Pick<Storage, "read" | "readAll" | "lastUpTo" | "firstAfter"> => ({
+const reading = (run: Rows.Run): Pick<Storage, "read" | "readAll" | "lastUpTo" | "firstAfter"> => ({
   read: ({ after, limit, stream, types, upTo }) =>
     Effect.map(
       types === undefined
@@ -121,7 +121,7 @@ const reading = (run: Sqlite.Run): Pick<Storage, "read" | "readAll" | "lastUpTo"
         : run(Statements.readAll(true), [after.ordinal, end, limit, JSON.stringify(types)]),
       (rows) => {
         const { floor, generation, head } = toPage(rows)
-        const entries = rows.filter(isEntry).map((row) => toEntry(Sqlite.text(row[6]), row))
+        const entries = rows.filter(isEntry).map((row) => toEntry(Rows.text(row[6]), row))
         const complete = entries.length < limit
         const through = complete ? Math.max(after.ordinal, Math.min(head, end)) : entries.at(-1)!.ordinal
         return { entries, complete, through: cursor(through), floor: cursor(floor), generation }
@@ -141,7 +141,7 @@ const reading = (run: Sqlite.Run): Pick<Storage, "read" | "readAll" | "lastUpTo"
 // ---------------------------------------------------------------------------------------------------------------------
 
 const checkpoints = (
-  run: Sqlite.Run
+  run: Rows.Run
 ): Pick<
   Storage,
   "saveStates" | "states" | "checkpoints" | "saveGlobalStates" | "globalStates" | "dropGlobalStates" | "globalFloor"
@@ -152,18 +152,18 @@ const checkpoints = (
     }),
   states: (stream, seq) =>
     Effect.map(run(Statements.findStates, [stream, seq]), (rows) =>
-      rows.map((row) => ({ fold: Sqlite.text(row[0]), state: Sqlite.text(row[1]) }))
+      rows.map((row) => ({ fold: Rows.text(row[0]), state: Rows.text(row[1]) }))
     ),
   checkpoints: (stream) =>
     Effect.map(run(Statements.listCheckpoints, [stream]), (rows) =>
-      rows.map((row) => ({ seq: Sqlite.integer(row[0]), fold: Sqlite.text(row[1]) }))
+      rows.map((row) => ({ seq: Rows.integer(row[0]), fold: Rows.text(row[1]) }))
     ),
   saveGlobalStates: (now, states) =>
     Effect.forEach(states, ({ at, fold, state }) => run(Statements.saveGlobalState, [fold, at.ordinal, state, now]), {
       discard: true
     }),
   globalStates: Effect.map(run(Statements.findGlobalStates), (rows) =>
-    rows.map((row) => ({ fold: Sqlite.text(row[0]), at: cursor(row[1]), state: Sqlite.text(row[2]) }))
+    rows.map((row) => ({ fold: Rows.text(row[0]), at: cursor(row[1]), state: Rows.text(row[2]) }))
   ),
   dropGlobalStates: (folds) => Effect.asVoid(run(Statements.deleteGlobalStates, [JSON.stringify(folds)])),
   globalFloor: Effect.map(run(Statements.globalFloor), ([row]) => cursor(row?.[0]))
@@ -173,7 +173,7 @@ const checkpoints = (
 // compaction
 // ---------------------------------------------------------------------------------------------------------------------
 
-const compaction = (run: Sqlite.Run): Pick<Storage, "deleteBelow" | "raiseFloor"> => ({
+const compaction = (run: Rows.Run): Pick<Storage, "deleteBelow" | "raiseFloor"> => ({
   deleteBelow: (stream, seq) => change(run, Statements.deleteBelow, [stream, seq]),
   raiseFloor: Effect.fnUntraced(function* (stream, seq, global) {
     yield* run(Statements.deleteStatesBelow, [stream, seq])
@@ -186,10 +186,10 @@ const compaction = (run: Sqlite.Run): Pick<Storage, "deleteBelow" | "raiseFloor"
 // rewinding
 // ---------------------------------------------------------------------------------------------------------------------
 
-const rewinding = (run: Sqlite.Run): Pick<Storage, "archive" | "archived"> => ({
+const rewinding = (run: Rows.Run): Pick<Storage, "archive" | "archived"> => ({
   archive: Effect.fnUntraced(function* (now, stream, after) {
     const [row] = yield* run(Statements.insertRewind, [stream, after])
-    const rewind = Sqlite.integer(row?.[0])
+    const rewind = Rows.integer(row?.[0])
     const archived = yield* change(run, Statements.archive, [stream, after, rewind, now])
     yield* run(Statements.deleteEntriesAfter, [stream, after])
     yield* run(Statements.deleteIdentitiesAfter, [stream, after])
@@ -205,8 +205,8 @@ const rewinding = (run: Sqlite.Run): Pick<Storage, "archive" | "archived"> => ({
       (rows) =>
         rows.map((row) => ({
           ...toEntry(stream, row),
-          rewind: Sqlite.integer(row[6]),
-          archivedAt: Sqlite.integer(row[7])
+          rewind: Rows.integer(row[6]),
+          archivedAt: Rows.integer(row[7])
         }))
     )
 })
@@ -218,39 +218,39 @@ const rewinding = (run: Sqlite.Run): Pick<Storage, "archive" | "archived"> => ({
 /** Keeps the JSON parameter of a statement small. */
 const chunkSize = 500
 
-const isEntry = (row: Sqlite.Values): boolean => row[0] !== null
+const isEntry = (row: Rows.Values): boolean => row[0] !== null
 
 /** What is told of a page beside its entries; nothing of a stream that does not exist. */
-const toPage = (rows: ReadonlyArray<Sqlite.Values>) => {
+const toPage = (rows: ReadonlyArray<Rows.Values>) => {
   const row = rows.find((row) => !isEntry(row))
   return {
-    floor: Sqlite.integer(row?.[1] ?? 0),
-    head: Sqlite.integer(row?.[2] ?? 0),
-    generation: Sqlite.integer(row?.[3] ?? 0)
+    floor: Rows.integer(row?.[1] ?? 0),
+    head: Rows.integer(row?.[2] ?? 0),
+    generation: Rows.integer(row?.[3] ?? 0)
   }
 }
 
-const change = (run: Sqlite.Run, statement: string, parameters: ReadonlyArray<unknown>) =>
+const change = (run: Rows.Run, statement: string, parameters: ReadonlyArray<unknown>) =>
   Effect.andThen(
     run(statement, parameters),
-    Effect.map(run(Statements.changes), ([row]) => Sqlite.integer(row?.[0]))
+    Effect.map(run(Statements.changes), ([row]) => Rows.integer(row?.[0]))
   )
 
-const cursor = (ordinal: unknown): Cursor => ({ transaction: 0, ordinal: Sqlite.integer(ordinal) })
+const cursor = (ordinal: unknown): Cursor => ({ transaction: 0, ordinal: Rows.integer(ordinal) })
 
-const toStream = (row: Sqlite.Values): StoredStream => ({
-  stream: Sqlite.text(row[0]),
-  head: Sqlite.integer(row[1]),
-  floor: Sqlite.integer(row[2])
+const toStream = (row: Rows.Values): StoredStream => ({
+  stream: Rows.text(row[0]),
+  head: Rows.integer(row[1]),
+  floor: Rows.integer(row[2])
 })
 
-const toEntry = (stream: string, row: Sqlite.Values): StoredEntry => ({
+const toEntry = (stream: string, row: Rows.Values): StoredEntry => ({
   transaction: 0,
-  ordinal: Sqlite.integer(row[0]),
+  ordinal: Rows.integer(row[0]),
   stream,
-  seq: Sqlite.integer(row[1]),
-  type: Sqlite.text(row[2]),
-  payload: Sqlite.text(row[3]),
-  identity: Sqlite.textOrNull(row[4]),
-  recordedAt: Sqlite.integer(row[5])
+  seq: Rows.integer(row[1]),
+  type: Rows.text(row[2]),
+  payload: Rows.text(row[3]),
+  identity: Rows.textOrNull(row[4]),
+  recordedAt: Rows.integer(row[5])
 })

@@ -1,11 +1,41 @@
-/** Text that every store takes and gives back unchanged: no lone surrogate, no NUL. */
+/**
+ * Text that every store keeps unchanged, and the order in which databases put it.
+ *
+ * @since 0.1.0
+ */
+
+// ---------------------------------------------------------------------------------------------------------------------
+// checking
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Whether every store takes a text and gives it back unchanged: no lone surrogate, no NUL.
+ *
+ * @since 0.1.0
+ * @category checking
+ */
 export const isStorable = (text: string): boolean => text.isWellFormed() && !text.includes("\0")
 
-/** The nearest text that every store takes, of at most `length` UTF-16 units. */
+/**
+ * The nearest text that every store takes, of at most `length` UTF-16 units.
+ *
+ * @since 0.1.0
+ * @category checking
+ */
 export const toStorable = (text: string, length: number): string =>
   text.slice(0, length).replaceAll("\0", "\uFFFD").toWellFormed()
 
-/** Compares by the bytes of the UTF-8 encoding, without encoding. */
+// ---------------------------------------------------------------------------------------------------------------------
+// ordering
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Compares by the bytes of the UTF-8 encoding, without encoding: the order of code points, as databases compare, where
+ * JavaScript's own `<` compares UTF-16 units.
+ *
+ * @since 0.1.0
+ * @category ordering
+ */
 export const compareBytes = (self: string, that: string): -1 | 0 | 1 => {
   if (self === that) return 0
   const length = Math.min(self.length, that.length)
@@ -17,7 +47,12 @@ export const compareBytes = (self: string, that: string): -1 | 0 | 1 => {
   return self.length < that.length ? -1 : 1
 }
 
-/** A copy in byte order; equal items keep their order. */
+/**
+ * A copy in byte order; equal items keep their order.
+ *
+ * @since 0.1.0
+ * @category ordering
+ */
 export const sortedBy = <A>(items: ReadonlyArray<A>, text: (item: A) => string): ReadonlyArray<A> =>
   // Below the surrogates both orders agree, and the built-in comparison is several times faster.
   items.some((item) => highUnit.test(text(item)))
