@@ -1,0 +1,40 @@
+/**
+ * @since 0.1.0
+ */
+export * as ArtifactStore from "./ArtifactStore.ts"
+/**
+ * @since 0.1.0
+ */
+export * as ArtifactSync from "./ArtifactSync.ts"
+/**
+ * @since 0.1.0
+ */
+export * as CacheEntry from "./CacheEntry.ts"
+/**
+ * @since 0.1.0
+ */
+export * as CacheError from "./CacheError.ts"
+/**
+ * @since 0.1.0
+ */
+export * as CacheEvents from "./CacheEvents.ts"
+/**
+ * @since 0.1.0
+ */
+export * as CacheSync from "./CacheSync.ts"
+/**
+ * @since 0.1.0
+ */
+export * as Lookup from "./Lookup.ts"
+/**
+ * @since 0.1.0
+ */
+export * as Refusal from "./Refusal.ts"
+/**
+ * @since 0.1.0
+ */
+export * as StepCache from "./StepCache.ts"
+/**
+ * @since 0.1.0
+ */
+export * as StepKey from "./StepKey.ts"
