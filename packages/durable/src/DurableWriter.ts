@@ -114,14 +114,14 @@ export const make = Effect.fnUntraced(function* (
   const sql = yield* SqlClient.SqlClient
   const retry = retryConflicts(options ?? {})
   const observe = observeBody(options ?? {})
+  const inLevel = sqlLevels(sql)
   return DurableWriter.of({
     write: (effect) =>
-      Effect.withFiber((fiber) => {
-        if (Context.getOrUndefined(fiber.context, sql.transactionService) === undefined) {
-          return retry(sqlLevel(sql, observe(effect), undefined))
-        }
-        return sqlLevel(sql, effect, Context.getOrUndefined(fiber.context, WriteTransaction))
-      })
+      Effect.withFiber((fiber) =>
+        Context.getOrUndefined(fiber.context, sql.transactionService) === undefined
+          ? retry(inLevel(observe(effect), undefined))
+          : inLevel(effect, Context.getOrUndefined(fiber.context, WriteTransaction))
+      )
   })
 })
 
@@ -206,32 +206,56 @@ const runUndo = (undo: ReadonlyArray<() => void>): void => {
   }
 }
 
-/** One level of a SQL write: the transaction itself, or a savepoint in `parent`. */
-const sqlLevel = <A, E, R>(
-  sql: SqlClient.SqlClient,
-  effect: Effect.Effect<A, E, R>,
-  parent: WriteTransaction["Service"] | undefined
-): Effect.Effect<A, E | SqlError, Exclude<R, WriteTransaction>> =>
-  Effect.suspend(() => {
-    const undo: Array<() => void> = []
-    const transaction = WriteTransaction.of({
-      afterCommit: sql.afterCommit,
-      onRollback: (f) => Effect.sync(() => void undo.push(f))
+/** What a write over a `SqlClient` provides to its body. */
+class SqlLevel {
+  readonly afterCommit: SqlClient.SqlClient["afterCommit"]
+  private undo: Array<() => void> | undefined = undefined
+
+  constructor(sql: SqlClient.SqlClient) {
+    this.afterCommit = sql.afterCommit
+  }
+
+  onRollback(undo: () => void): Effect.Effect<void> {
+    return Effect.sync(() => {
+      this.undo ??= []
+      this.undo.push(undo)
     })
-    const inTransaction = SqliteClient.isSqliteClient(sql) ? sql.withGroupedTransaction : sql.withTransaction
-    const undoOnFailure = (exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> =>
-      Exit.isSuccess(exit) || undo.length === 0 ? Effect.void : Effect.sync(() => runUndo(undo.splice(0)))
-    // At the end of the body, before another write can look, and again for a commit that failed.
-    return inTransaction(
-      Effect.onExit(Effect.provideService(effect, WriteTransaction, transaction), undoOnFailure)
-    ).pipe(
-      Effect.onExit((exit) =>
-        Exit.isSuccess(exit) && parent !== undefined && undo.length > 0
-          ? parent.onRollback(() => runUndo(undo))
-          : undoOnFailure(exit)
+  }
+
+  rollback(): undefined {
+    const { undo } = this
+    this.undo = undefined
+    if (undo !== undefined) runUndo(undo)
+    return undefined
+  }
+
+  /** Leaves what is to be undone to the write that this one stands in. */
+  handOver(parent: WriteTransaction["Service"]): Effect.Effect<void> | undefined {
+    return this.undo === undefined ? undefined : parent.onRollback(() => void this.rollback())
+  }
+}
+
+/** Runs one level of a SQL write: the transaction itself, or a savepoint in `parent`. */
+const sqlLevels = (sql: SqlClient.SqlClient) => {
+  const inTransaction = SqliteClient.isSqliteClient(sql) ? sql.withGroupedTransaction : sql.withTransaction
+  return <A, E, R>(
+    effect: Effect.Effect<A, E, R>,
+    parent: WriteTransaction["Service"] | undefined
+  ): Effect.Effect<A, E | SqlError, Exclude<R, WriteTransaction>> =>
+    Effect.suspend(() => {
+      const level = new SqlLevel(sql)
+      const body = Effect.onExitPrimitive(
+        Effect.provideService(effect, WriteTransaction, level),
+        (exit) => (Exit.isFailure(exit) ? level.rollback() : undefined),
+        true
       )
-    )
-  })
+      // At the end of the body, before another write can look, and again for a commit that failed.
+      return Effect.onExitPrimitive(inTransaction(body), (exit) => {
+        if (Exit.isSuccess(exit)) return parent === undefined ? undefined : level.handOver(parent)
+        return level.rollback()
+      })
+    })
+}
 
 interface MemoryLevel {
   readonly transaction: WriteTransaction["Service"]

@@ -29,7 +29,4 @@ export const writeConflicts = Metric.counter("strata_write_conflicts_total", {
 })
 
 /** @internal */
-export const writeHeld = (millis: number): Effect.Effect<void> => Metric.update(writeDuration, millis)
-
-/** @internal */
 export const writeConflict: Effect.Effect<void> = Metric.update(writeConflicts, 1)

@@ -3,8 +3,7 @@
  *
  * @since 0.1.0
  */
-import * as Clock from "effect/Clock"
-import * as Effect from "effect/Effect"
+import type * as Context from "effect/Context"
 import * as Metric from "effect/Metric"
 
 /**
@@ -30,11 +29,7 @@ export const commitDuration = Metric.histogram("strata_commit_duration_ms", {
 })
 
 /** @internal */
-export const observeCommit = <A, E, R>(members: number, commit: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.flatMap(Clock.currentTimeMillis, (start) =>
-    Effect.tap(commit, () =>
-      Effect.flatMap(Clock.currentTimeMillis, (end) =>
-        Effect.andThen(Metric.update(groupSize, members), Metric.update(commitDuration, end - start))
-      )
-    )
-  )
+export const committed = (members: number, millis: number, context: Context.Context<never>): void => {
+  groupSize.updateUnsafe(members, context)
+  commitDuration.updateUnsafe(millis, context)
+}

@@ -21,6 +21,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
 import * as Connection from "./internal/connection.ts"
 import * as GroupCommit from "./internal/groupCommit.ts"
+import * as SqliteStatement from "./internal/statement.ts"
 import * as Level from "./internal/transactionLevel.ts"
 
 const TypeId = "~@strata/sqlite/SqliteClient"
@@ -179,11 +180,25 @@ export const make = Effect.fnUntraced(function* (
     releaseSavepoint: (name) => `RELEASE SAVEPOINT ${name}`,
     spanAttributes: [...Object.entries(options.spanAttributes ?? {}), ["db.system.name", "sqlite"]]
   })
-  return Object.assign(client, grouped(client, acquirers, options), {
-    [TypeId]: TypeId as typeof TypeId,
-    options,
-    backup: makeBackup(options, connection, semaphore)
-  })
+  const transactions = grouped(client, acquirers, options)
+  const backup = makeBackup(options, connection, semaphore)
+  const assemble = (base: Client.SqlClient, rows: typeof transformRows): SqliteClient => {
+    const statement = SqliteStatement.make({
+      base,
+      connection,
+      transactionService: client.transactionService,
+      borrower: acquirers.borrower,
+      transformRows: rows
+    })
+    const self: SqliteClient = Object.assign(statement, base, { unsafe: statement.unsafe }, transactions, {
+      [TypeId]: TypeId as typeof TypeId,
+      options,
+      backup,
+      withoutTransforms: () => (rows === undefined ? self : assemble(client.withoutTransforms(), undefined))
+    })
+    return Object.assign(self, { safe: self })
+  }
+  return assemble(client, transformRows)
 })
 
 /**
@@ -232,18 +247,17 @@ const grouped = (
     maxMembers: options.groupSize ?? 256,
     maxMillis: Duration.toMillis(Duration.fromInputUnsafe(options.groupTime ?? Duration.millis(20)))
   })
+  const join: Client.SqlClient["withTransaction"] = (effect) =>
+    Effect.withFiber((fiber) => {
+      const level = Level.current(fiber.context, transactionService)
+      return level === undefined ? withTransaction(effect) : Level.nested(transactionService, level, effect)
+    })
   return {
     withGroupedTransaction: (effect) =>
       Effect.withFiber((fiber) =>
-        Context.getOrUndefined(fiber.context, transactionService) === undefined
-          ? run(effect)
-          : client.withTransaction(effect)
+        Context.getOrUndefined(fiber.context, transactionService) === undefined ? run(effect) : join(effect)
       ),
-    withTransaction: (effect) =>
-      Effect.withFiber((fiber) => {
-        const level = Level.current(fiber.context, transactionService)
-        return level === undefined ? withTransaction(effect) : Level.nested(transactionService, level, effect)
-      }),
+    withTransaction: join,
     afterCommit: (effect) =>
       Effect.withFiber((fiber) => {
         const level = Level.current(fiber.context, transactionService)

@@ -1,3 +1,5 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -8,13 +10,18 @@ import * as Metrics from "../Metrics.ts"
 export const observeBody = (options: DurableWriterOptions) => {
   const slow = Duration.toMillis(Duration.fromInputUnsafe(options.slowWrite ?? Duration.seconds(1)))
   return <A, E, R>(body: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.clockWith((clock) => {
+    Effect.withFiber(({ context }) => {
+      const clock = Context.get(context, Clock.Clock)
       const start = clock.currentTimeMillisUnsafe()
-      return Effect.onExit(body, () => {
-        const held = clock.currentTimeMillisUnsafe() - start
-        const record = Metrics.writeHeld(held)
-        return held < slow ? record : Effect.andThen(record, warn(held))
-      })
+      return Effect.onExitPrimitive(
+        body,
+        () => {
+          const held = clock.currentTimeMillisUnsafe() - start
+          Metrics.writeDuration.updateUnsafe(held, context)
+          return held < slow ? undefined : warn(held)
+        },
+        true
+      )
     })
 }
 

@@ -1,12 +1,26 @@
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type * as SqlConnection from "effect/sql/SqlConnection"
 import { classifySqliteError, SqlError } from "effect/sql/SqlError"
 import { backup, DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
 
+type Rows = Effect.Success<ReturnType<SqlConnection.Connection["execute"]>>
+
 /** One open `node:sqlite` database behind `effect/sql`'s connection interface. */
 export interface SqliteConnection extends SqlConnection.Connection {
+  /** What the `execute` methods do, at once: SQLite answers synchronously, and a caller that may run it saves the effect. */
+  readonly unsafe: {
+    readonly rows: (sql: string, params: ReadonlyArray<unknown>) => Exit.Exit<Rows, SqlError>
+    readonly raw: (sql: string, params: ReadonlyArray<unknown>) => Exit.Exit<unknown, SqlError>
+    readonly values: (
+      sql: string,
+      params: ReadonlyArray<unknown>
+    ) => Exit.Exit<ReadonlyArray<ReadonlyArray<unknown>>, SqlError>
+    /** Runs a statement that gives no rows, such as COMMIT, and gives the failure, if any. */
+    readonly control: (sql: string) => Exit.Exit<never, SqlError> | undefined
+  }
   readonly isTransaction: () => boolean
   readonly backup: (destination: string) => Effect.Effect<void, SqlError>
   readonly close: () => void
@@ -35,19 +49,47 @@ const make = (database: DatabaseSync, cacheSize: number): SqliteConnection => {
   const objects = statementCache(cacheSize, (sql) => database.prepare(sql))
   const arrays = statementCache(cacheSize, (sql) => database.prepare(sql, { returnArrays: true }))
 
-  const execute: SqliteConnection["execute"] = (sql, params, transformRows) =>
-    Effect.map(
-      attempt("execute", () => all(objects(sql), params)),
-      (rows) => (transformRows === undefined ? rows : transformRows(rows))
-    )
-
-  const values: SqliteConnection["executeValues"] = (sql, params) =>
-    attempt("executeValues", () => allArrays(arrays(sql), params))
+  const unsafe: SqliteConnection["unsafe"] = {
+    rows: (sql, params) => {
+      try {
+        return Exit.succeed(all(objects(sql), params))
+      } catch (cause) {
+        return Exit.fail(sqlError("execute", cause))
+      }
+    },
+    raw: (sql, params) => {
+      try {
+        return Exit.succeed(raw(objects(sql), params))
+      } catch (cause) {
+        return Exit.fail(sqlError("executeRaw", cause))
+      }
+    },
+    values: (sql, params) => {
+      try {
+        return Exit.succeed(allArrays(arrays(sql), params))
+      } catch (cause) {
+        return Exit.fail(sqlError("executeValues", cause))
+      }
+    },
+    control: (sql) => {
+      try {
+        objects(sql).run()
+        return undefined
+      } catch (cause) {
+        return Exit.fail(sqlError("execute", cause))
+      }
+    }
+  }
 
   return {
-    execute,
-    executeRaw: (sql, params) => attempt("executeRaw", () => raw(objects(sql), params)),
-    executeValues: values,
+    unsafe,
+    execute: (sql, params, transformRows) =>
+      Effect.suspend(() => {
+        const exit = unsafe.rows(sql, params)
+        return transformRows === undefined ? exit : Exit.map(exit, transformRows)
+      }),
+    executeRaw: (sql, params) => Effect.suspend(() => unsafe.raw(sql, params)),
+    executeValues: (sql, params) => Effect.suspend(() => unsafe.values(sql, params)),
     executeValuesUnprepared: (sql, params) =>
       attempt("executeValues", () => allArrays(database.prepare(sql, { returnArrays: true }), params)),
     executeUnprepared: (sql, params, transformRows) =>

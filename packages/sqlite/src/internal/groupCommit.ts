@@ -1,5 +1,5 @@
-import * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
+import type * as Cause from "effect/Cause"
+import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
@@ -24,20 +24,24 @@ export type Run = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, 
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
+/** Whether everything was committed; `false` when the group was aborted and its members have to run again. */
+type Outcome = Exit.Exit<boolean, SqlError>
+
 /** Transactions that share one BEGIN and one COMMIT. */
 interface Group {
   readonly connection: SqliteConnection
+  readonly clock: Clock.Clock
   readonly deadline: number
   members: number
   /** SQLite rolls the whole transaction back by itself after some errors, such as a full disk. */
   aborted: boolean
-  /** Whether everything was committed; `false` when the group was aborted and its members have to run again. */
-  readonly outcome: Deferred.Deferred<boolean, SqlError>
+  /** The members, but for the leader, that wait to hear the outcome. */
+  readonly listeners: Array<(outcome: Outcome) => void>
   /** Lets the leader commit. */
   close: () => void
 }
 
-/** A fiber's turn: in a group, or to lead one of its own. */
+/** A fiber's turn: in a group, or without one to lead its own. */
 interface Turn {
   readonly group: Group | undefined
 }
@@ -45,6 +49,14 @@ interface Turn {
 interface Waiter {
   turn: Turn | undefined
   resume: ((turn: Turn) => void) | undefined
+}
+
+/** What a leader knows after its COMMIT. */
+interface Led<A> {
+  readonly value: A
+  readonly level: Level.Level
+  readonly group: Group
+  readonly outcome: Outcome
 }
 
 /**
@@ -66,148 +78,219 @@ export const make = (options: Options): Run => {
    */
   let crowded = true
 
-  /**
-   * Gives the next waiting fiber its turn. It goes on in a microtask: resumed here, it could run to its own end, and so
-   * give turns itself, before this call has returned.
-   */
-  const handOver = (group: Group | undefined): boolean => {
+  /** The next waiting fiber leads a new group. It goes on in a microtask: resumed here, it would run before this one ends. */
+  const stepDown = (): void => {
     const next = waiting.shift()
-    if (next === undefined) return false
-    const turn = { group }
+    busy = next !== undefined
+    if (next === undefined) return
+    const turn = { group: undefined }
     next.turn = turn
     queueMicrotask(() => next.resume?.(turn))
-    return true
   }
 
-  /** The next waiting fiber leads a new group. */
-  const stepDown = (): void => {
-    busy = handOver(undefined)
-  }
+  /** Whether members are given their turns further down the stack, by a loop that goes on with the next one. */
+  let passing = false
+  let passedOn: Group | undefined
 
-  /** The next waiting fiber joins `group`, unless it is full, or late, or broken: then the leader commits. */
-  const passOn = (group: Group): Effect.Effect<void> =>
-    Effect.clockWith((clock) =>
-      Effect.sync(() => {
-        const open =
-          !group.aborted && group.members < options.maxMembers && clock.currentTimeMillisUnsafe() < group.deadline
-        if (!open || !handOver(group)) group.close()
-      })
-    )
+  /**
+   * The next waiting fiber joins `group`, unless it is full, or late, or broken: then the leader commits. A fiber whose
+   * body is synchronous has had its turn when it comes back, and left the next one to this loop: otherwise each member
+   * would run on top of the one before.
+   */
+  const passOn = (group: Group): void => {
+    passedOn = group
+    if (passing) return
+    passing = true
+    while (passedOn !== undefined) {
+      const current: Group = passedOn
+      passedOn = undefined
+      const next = isOpen(current, options) ? waiting.shift() : undefined
+      if (next === undefined) {
+        // What the leader does then is no turn: it may begin a group of its own.
+        passing = false
+        current.close()
+        return
+      }
+      const turn = { group: current }
+      next.turn = turn
+      apart(() => next.resume?.(turn))
+    }
+    passing = false
+  }
 
   /** Gives up a place in the line, or a turn that came together with the interruption. */
-  const leave = (waiter: Waiter): Effect.Effect<void> => {
-    if (waiter.turn !== undefined) {
-      return waiter.turn.group === undefined ? Effect.sync(stepDown) : passOn(waiter.turn.group)
-    }
-    return Effect.sync(() => void waiting.splice(waiting.indexOf(waiter), 1))
+  const leave = (waiter: Waiter): void => {
+    if (waiter.turn === undefined) waiting.splice(waiting.indexOf(waiter), 1)
+    else if (waiter.turn.group === undefined) stepDown()
+    else passOn(waiter.turn.group)
   }
 
   const run: Run = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-    Effect.uninterruptibleMask((restore) =>
-      Effect.suspend((): Effect.Effect<A, E | SqlError, R> => {
-        if (!busy) {
-          busy = true
-          return lead(restore, effect)
-        }
-        crowded = true
-        const waiter: Waiter = { turn: undefined, resume: undefined }
-        waiting.push(waiter)
-        return Effect.flatMap(Effect.exit(restore(awaitTurn(waiter))), (exit): Effect.Effect<A, E | SqlError, R> => {
-          if (Exit.isFailure(exit)) return Effect.andThen(leave(waiter), Effect.failCause(exit.cause))
-          return exit.value.group === undefined ? lead(restore, effect) : follow(exit.value.group, restore, effect)
-        })
+    Effect.uninterruptibleMask((restore): Effect.Effect<A, E | SqlError, R> => {
+      if (!busy) {
+        busy = true
+        return lead(restore, effect)
+      }
+      crowded = true
+      const waiter: Waiter = { turn: undefined, resume: undefined }
+      waiting.push(waiter)
+      return Effect.matchCauseEffect(restore(awaitTurn(waiter)), {
+        onFailure: (cause) => {
+          leave(waiter)
+          return Effect.failCause(cause)
+        },
+        onSuccess: (turn): Effect.Effect<A, E | SqlError, R> =>
+          turn.group === undefined ? lead(restore, effect) : follow(turn.group, restore, effect)
       })
-    )
-
-  const lead = <A, E, R>(restore: Restore, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
-    Effect.suspend(() => {
-      const scope = Scope.makeUnsafe()
-      let group: Group | undefined
-      let level: Level.Level | undefined
-      const transaction = Effect.gen(function* () {
-        const connection = yield* restore(Scope.provide(options.lease, scope))
-        yield* connection.execute("BEGIN IMMEDIATE", [], undefined)
-        level = Level.make(connection, 0)
-        const exit = yield* Effect.exit(restore(Level.provide(options.transactionService, level, effect)))
-        if (Exit.isFailure(exit)) {
-          yield* rollback(connection)
-          return exit
-        }
-        group = yield* openGroup(connection, options)
-        yield* letOthersJoin(group)
-        yield* commit(group)
-        return exit
-      })
-      return Effect.exit(transaction).pipe(
-        Effect.tap((exit) => Scope.close(scope, exit)),
-        Effect.tap((exit) => Effect.sync(() => settle(group, exit))),
-        Effect.flatMap((exit): Effect.Effect<A, E | SqlError, R> => {
-          if (Exit.isFailure(exit)) return Effect.failCause(exit.cause)
-          if (Exit.isFailure(exit.value)) return exit.value
-          return group?.aborted === true
-            ? restore(run(effect))
-            : Effect.andThen(level === undefined ? Effect.void : Level.runHooks(level), exit.value)
-        })
-      )
     })
 
-  const letOthersJoin = (group: Group): Effect.Effect<void> =>
-    Effect.andThen(
-      waiting.length === 0 && crowded ? Effect.yieldNow : Effect.void,
+  const lead = <A, E, R>(restore: Restore, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> => {
+    const scope = Scope.makeUnsafe()
+    const transaction = Effect.flatMap(restore(Scope.provide(options.lease, scope)), (connection) =>
+      transact(connection, restore, effect)
+    )
+    return Effect.matchCauseEffect(transaction, {
+      onFailure: (cause) => Effect.andThen(Scope.close(scope, Exit.failCause(cause)), stepDownWith(cause)),
+      onSuccess: (led) => Effect.andThen(Scope.close(scope, led.outcome), conclude(led, restore, effect))
+    })
+  }
+
+  /** The leader's own transaction, and those of its group. */
+  const transact = <A, E, R>(
+    connection: SqliteConnection,
+    restore: Restore,
+    effect: Effect.Effect<A, E, R>
+  ): Effect.Effect<Led<A>, E | SqlError, R> => {
+    const begun = connection.unsafe.control("BEGIN IMMEDIATE")
+    if (begun !== undefined) return begun
+    const level = new Level.Level(connection, 0)
+    return Effect.matchCauseEffect(restore(Level.provide(options.transactionService, level, effect)), {
+      onFailure: (cause) => Effect.andThen(rollback(connection), Effect.failCause(cause)),
+      onSuccess: (value) =>
+        Effect.clockWith((clock) => {
+          const group = openGroup(connection, clock, options)
+          const closed = Effect.andThen(
+            letOthersJoin(group),
+            Effect.suspend(() => commit(group))
+          )
+          return Effect.map(Effect.exit(closed), (outcome): Led<A> => ({ value, level, group, outcome }))
+        })
+    })
+  }
+
+  const rollback = (connection: SqliteConnection): Effect.Effect<void, SqlError> => {
+    // Some errors, such as a full disk, have rolled back already.
+    if (!connection.isTransaction()) return Effect.void
+    return connection.unsafe.control("ROLLBACK") === undefined ? Effect.void : options.onCommitFailure(connection)
+  }
+
+  const letOthersJoin = (group: Group): Effect.Effect<void> => {
+    // A body that went on after such an error: its own COMMIT fails, and there is nothing to join.
+    if (!group.connection.isTransaction()) return Effect.void
+    if (waiting.length > 0) return runOthers(group)
+    if (!crowded) return Effect.void
+    return Effect.andThen(
+      Effect.yieldNow,
       Effect.suspend(() => {
         crowded = waiting.length > 0
-        if (!crowded) return Effect.void
-        const closed = Deferred.makeUnsafe<void>()
-        group.close = () => Deferred.doneUnsafe(closed, Exit.void)
-        return Effect.andThen(passOn(group), Deferred.await(closed))
+        return crowded ? runOthers(group) : Effect.void
       })
     )
-
-  const commit = (group: Group): Effect.Effect<void, SqlError> =>
-    group.aborted
-      ? rollback(group.connection)
-      : Effect.andThen(
-          Metrics.observeCommit(
-            group.members,
-            Effect.tapError(group.connection.execute("COMMIT", [], undefined), () =>
-              options.onCommitFailure(group.connection)
-            )
-          ),
-          Effect.void
-        )
-
-  /** Tells the members what became of the group, and lets the next fiber lead. */
-  const settle = (group: Group | undefined, exit: Exit.Exit<unknown, SqlError>): void => {
-    stepDown()
-    if (group === undefined || group.members === 1) return
-    Deferred.doneUnsafe(group.outcome, Exit.isSuccess(exit) ? Exit.succeed(!group.aborted) : Exit.failCause(exit.cause))
   }
+
+  const runOthers = (group: Group): Effect.Effect<void> =>
+    Effect.callback((resume) => {
+      group.close = () => apart(() => resume(Effect.void))
+      passOn(group)
+    })
+
+  const commit = (group: Group): Effect.Effect<boolean, SqlError> => {
+    if (group.aborted) return Effect.as(rollback(group.connection), false)
+    return Effect.contextWith((context): Effect.Effect<boolean, SqlError> => {
+      const start = group.clock.currentTimeMillisUnsafe()
+      const failed = group.connection.unsafe.control("COMMIT")
+      if (failed !== undefined) return Effect.andThen(options.onCommitFailure(group.connection), failed)
+      Metrics.committed(group.members, group.clock.currentTimeMillisUnsafe() - start, context)
+      return Exit.succeed(true)
+    })
+  }
+
+  const stepDownWith = <E>(cause: Cause.Cause<E>): Effect.Effect<never, E> =>
+    Effect.suspend(() => {
+      stepDown()
+      return Effect.failCause(cause)
+    })
+
+  /** Lets the next fiber lead, tells the members what became of the group, and ends the leader's own transaction. */
+  const conclude = <A, E, R>(
+    { group, level, outcome, value }: Led<A>,
+    restore: Restore,
+    effect: Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E | SqlError, R> =>
+    Effect.suspend((): Effect.Effect<A, E | SqlError, R> => {
+      stepDown()
+      for (const listener of group.listeners) apart(() => listener(outcome))
+      return Exit.isFailure(outcome)
+        ? Effect.failCause(outcome.cause)
+        : end(outcome.value, level, value, restore, effect)
+    })
 
   const follow = <A, E, R>(
     group: Group,
     restore: Restore,
     effect: Effect.Effect<A, E, R>
   ): Effect.Effect<A, E | SqlError, R> => {
-    const level = Level.make(group.connection, 1)
+    const { connection } = group
     group.members++
-    return Level.savepoint(
-      group.connection,
-      "strata",
-      restore(Level.provide(options.transactionService, level, effect))
-    ).pipe(
-      Effect.exit,
-      Effect.tap(() => {
-        group.aborted ||= !group.connection.isTransaction()
-        return passOn(group)
-      }),
-      Effect.flatMap((exit): Effect.Effect<A, E | SqlError, R> => {
-        if (Exit.isFailure(exit)) return exit
-        return Effect.flatMap(Deferred.await(group.outcome), (committed): Effect.Effect<A, E | SqlError, R> =>
-          committed ? Effect.andThen(Level.runHooks(level), exit) : restore(run(effect))
-        )
-      })
-    )
+    const refused = connection.unsafe.control(savepoint.open)
+    if (refused !== undefined) {
+      endTurn(group)
+      return refused
+    }
+    const level = new Level.Level(connection, 1)
+    return Effect.matchCauseEffect(restore(Level.provide(options.transactionService, level, effect)), {
+      onFailure: (cause) => {
+        undo(group)
+        endTurn(group)
+        return Effect.failCause(cause)
+      },
+      onSuccess: (value): Effect.Effect<A, E | SqlError, R> => {
+        const failed = connection.unsafe.control(savepoint.release)
+        if (failed !== undefined) {
+          undo(group)
+          endTurn(group)
+          return failed
+        }
+        return Effect.flatMap(outcomeAfterTurn(group), (committed) => end(committed, level, value, restore, effect))
+      }
+    })
   }
+
+  /** What cannot be undone alone is not committed with the others either. */
+  const undo = (group: Group): void => {
+    group.aborted ||= Level.undo(group.connection, savepoint) !== undefined
+  }
+
+  const endTurn = (group: Group): void => {
+    group.aborted ||= !group.connection.isTransaction()
+    passOn(group)
+  }
+
+  /** Ends the turn and waits for the COMMIT, for which the leader may be ready at once: so the fiber listens first. */
+  const outcomeAfterTurn = (group: Group): Effect.Effect<boolean, SqlError> =>
+    Effect.callback((resume) => {
+      group.listeners.push(resume)
+      endTurn(group)
+    })
+
+  /** How a transaction whose body succeeded ends for its caller. */
+  const end = <A, E, R>(
+    committed: boolean,
+    level: Level.Level,
+    value: A,
+    restore: Restore,
+    effect: Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E | SqlError, R> => (committed ? Level.runHooks(level, value) : restore(run(effect)))
 
   return run
 }
@@ -216,24 +299,34 @@ export const make = (options: Options): Run => {
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
+const savepoint = Level.savepointNamed("strata")
+
 const awaitTurn = (waiter: Waiter): Effect.Effect<Turn> =>
   Effect.callback((resume) => {
     if (waiter.turn !== undefined) return resume(Effect.succeed(waiter.turn))
     waiter.resume = (turn) => resume(Effect.succeed(turn))
   })
 
-const openGroup = (connection: SqliteConnection, options: Options): Effect.Effect<Group> =>
-  Effect.map(Clock.currentTimeMillis, (now) => ({
-    connection,
-    deadline: now + options.maxMillis,
-    members: 1,
-    aborted: !connection.isTransaction(),
-    outcome: Deferred.makeUnsafe(),
-    close: () => {}
-  }))
+const openGroup = (connection: SqliteConnection, clock: Clock.Clock, options: Options): Group => ({
+  connection,
+  clock,
+  deadline: clock.currentTimeMillisUnsafe() + options.maxMillis,
+  members: 1,
+  aborted: false,
+  listeners: [],
+  close: () => {}
+})
 
-/** Some errors have rolled back already. */
-const rollback = (connection: SqliteConnection): Effect.Effect<void, SqlError> =>
-  Effect.suspend(() =>
-    connection.isTransaction() ? Effect.asVoid(connection.execute("ROLLBACK", [], undefined)) : Effect.void
-  )
+const isOpen = (group: Group, options: Options): boolean =>
+  !group.aborted && group.members < options.maxMembers && group.clock.currentTimeMillisUnsafe() < group.deadline
+
+/** A fiber that goes on may end, and what observes its end may throw: that is not for the fiber that let it go on. */
+const apart = (goOn: () => void): void => {
+  try {
+    goOn()
+  } catch (defect) {
+    queueMicrotask(() => {
+      throw defect
+    })
+  }
+}

@@ -1,37 +1,36 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
+import type * as Exit from "effect/Exit"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { SqliteConnection } from "./connection.ts"
 
-/** A transaction, or a savepoint in one, that this package opened itself instead of through `SqlClient.make`. */
-export interface Level {
-  /** What statements find in their context: the connection to use, and the depth of savepoints. */
-  readonly service: readonly [connection: SqliteConnection, depth: number]
-  /** Callbacks to run after the outermost commit. */
-  readonly hooks: Array<Effect.Effect<void>>
-  /** Savepoints of one level run one after the other, or rolling one back would take its sibling's changes. */
-  readonly children: Semaphore.Semaphore
-}
-
 type TransactionService = SqlClient.SqlClient["transactionService"]
 
-/** By service value, so that taking the service out of a context hides the level too. */
-const levels = new WeakMap<object, Level>()
+/** A transaction, or a savepoint in one, that this package opened itself instead of through `SqlClient.make`. */
+export class Level {
+  /**
+   * What statements find in their context: the connection to use, and the depth of savepoints. It names its level, so
+   * that taking it out of a context hides the level too.
+   */
+  readonly service: readonly [connection: SqliteConnection, depth: number]
+  /** Callbacks to run after the outermost commit. */
+  hooks: Array<Effect.Effect<void>> | undefined = undefined
+  /** Savepoints of one level run one after the other, or rolling one back would take its sibling's changes. */
+  children: Semaphore.Semaphore | undefined = undefined
 
-export const make = (connection: SqliteConnection, depth: number): Level => {
-  const level: Level = { service: [connection, depth], hooks: [], children: Semaphore.makeUnsafe(1) }
-  levels.set(level.service, level)
-  return level
+  constructor(connection: SqliteConnection, depth: number) {
+    const service: [SqliteConnection, number] = [connection, depth]
+    this.service = Object.assign(service, { level: this })
+  }
 }
 
 /** The level in context, unless there is none or it is one of `SqlClient.make`. */
 export const current = (context: Context.Context<never>, service: TransactionService): Level | undefined => {
   const value = Context.getOrUndefined(context, service)
-  return value === undefined ? undefined : levels.get(value)
+  return value !== undefined && "level" in value && value.level instanceof Level ? value.level : undefined
 }
 
 /** Makes statements of `effect` run in `level`, and its invalidations wait for the commit. */
@@ -56,30 +55,36 @@ export const afterCommit = <R>(
 ): Effect.Effect<void, never, R> =>
   Effect.contextWith((context: Context.Context<R>) =>
     Effect.sync(() => {
+      level.hooks ??= []
       level.hooks.push(Effect.provideContext(effect, Context.omit(service)(context) as Context.Context<R>))
     })
   )
 
-export const runHooks = (level: Level): Effect.Effect<void> =>
-  level.hooks.length === 0 ? Effect.void : Effect.forEach(level.hooks, runHook, { discard: true })
+/** Runs the callbacks of a level that is committed, and gives `value`. */
+export const runHooks = <A>(level: Level, value: A): Effect.Effect<A> =>
+  level.hooks === undefined
+    ? Effect.succeed(value)
+    : Effect.as(Effect.forEach(level.hooks, runHook, { discard: true }), value)
 
-/** Runs `body` between `SAVEPOINT` and `RELEASE`, and undoes what it wrote when it fails. To be run uninterruptibly. */
-export const savepoint = <A, E, R>(
-  connection: SqliteConnection,
-  name: string,
-  body: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | SqlError, R> =>
-  Effect.flatMap(connection.execute(`SAVEPOINT ${name}`, [], undefined), () =>
-    Effect.flatMap(Effect.exit(body), (exit) => {
-      const release = connection.execute(`RELEASE ${name}`, [], undefined)
-      if (Exit.isSuccess(exit)) return Effect.andThen(release, exit)
-      // Some errors, such as a full disk, have ended the whole transaction already.
-      if (!connection.isTransaction()) return exit
-      return connection
-        .execute(`ROLLBACK TO ${name}`, [], undefined)
-        .pipe(Effect.andThen(release), Effect.andThen(exit))
-    })
-  )
+/** The statements of a savepoint. */
+export interface Savepoint {
+  readonly open: string
+  readonly release: string
+  readonly rollback: string
+}
+
+export const savepointNamed = (name: string): Savepoint => ({
+  open: `SAVEPOINT ${name}`,
+  release: `RELEASE ${name}`,
+  rollback: `ROLLBACK TO ${name}`
+})
+
+/** Takes back what was written since `savepoint`, and the savepoint itself. */
+export const undo = (connection: SqliteConnection, savepoint: Savepoint): Exit.Exit<never, SqlError> | undefined => {
+  // Some errors, such as a full disk, have ended the whole transaction already.
+  if (!connection.isTransaction()) return undefined
+  return connection.unsafe.control(savepoint.rollback) ?? connection.unsafe.control(savepoint.release)
+}
 
 /** A savepoint in `parent`, whose callbacks follow those of the parent once it is released. */
 export const nested = <A, E, R>(
@@ -88,14 +93,37 @@ export const nested = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | SqlError, R> =>
   Effect.uninterruptibleMask((restore) => {
-    const [connection, depth] = parent.service
-    const level = make(connection, depth + 1)
-    return restore(parent.children.take(1)).pipe(
-      Effect.andThen(savepoint(connection, `strata_${depth + 1}`, restore(provide(service, level, effect)))),
-      Effect.tap(() => Effect.sync(() => void parent.hooks.push(...level.hooks))),
-      Effect.ensuring(parent.children.release(1))
+    parent.children ??= Semaphore.makeUnsafe(1)
+    const { children } = parent
+    return Effect.flatMap(restore(children.take(1)), () =>
+      Effect.ensuring(savepointIn(service, parent, restore, effect), children.release(1))
     )
   })
+
+const savepointIn = <A, E, R>(
+  service: TransactionService,
+  parent: Level,
+  restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | SqlError, R> => {
+  const [connection, depth] = parent.service
+  const savepoint = savepointNamed(`strata_${depth + 1}`)
+  const refused = connection.unsafe.control(savepoint.open)
+  if (refused !== undefined) return refused
+  const level = new Level(connection, depth + 1)
+  return Effect.matchCauseEffect(restore(provide(service, level, effect)), {
+    onFailure: (cause): Effect.Effect<never, E | SqlError> => undo(connection, savepoint) ?? Effect.failCause(cause),
+    onSuccess: (value): Effect.Effect<A, SqlError> => {
+      const failed = connection.unsafe.control(savepoint.release)
+      if (failed !== undefined) return undo(connection, savepoint) ?? failed
+      if (level.hooks !== undefined) {
+        parent.hooks ??= []
+        parent.hooks.push(...level.hooks)
+      }
+      return Effect.succeed(value)
+    }
+  })
+}
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
