@@ -48,11 +48,15 @@ export interface FollowerOptions<A> {
   /** How many of a batch's paths are read at a time. Default 8. */
   readonly concurrency?: number | undefined
   /**
-   * How much memory a value takes, in a unit of the app's own. With `maxWeight` it bounds what is held at a time: a batch
-   * is committed in portions that are closed when they weigh that much. Default: every batch is one portion.
+   * How much work and memory a value takes, in a unit of the app's own. With `maxWeight` it bounds each write: a batch is
+   * committed in portions. What a writer's `weights` tell of the entries that are removed or replaced is added. Default:
+   * every batch is one portion.
    */
   readonly weigh?: ((value: A) => number) | undefined
-  /** At what weight a portion of a batch is committed; the values that are derived at the same time come on top. */
+  /**
+   * The most that a portion weighs, except that a path which weighs more is a portion of its own. In memory are a portion
+   * and the values that are derived at the same time.
+   */
   readonly maxWeight?: number | undefined
   /** After how many paths a tick ends. Default 1,000. */
   readonly tickRows?: number | undefined

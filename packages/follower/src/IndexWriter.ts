@@ -59,7 +59,7 @@ export interface Batch<A> {
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * What every writer offers.
+ * What every writer can tell about what it holds.
  *
  * @since 0.1.0
  * @category models
@@ -75,6 +75,16 @@ export interface Digests {
         scope: Scope,
         paths: ReadonlyArray<Path>
       ) => Effect.Effect<ReadonlyMap<Path, string>, ProcessingError | SqlError>)
+    | undefined
+  /**
+   * What it takes to remove those of `paths` that are in the index, in the unit of the follower's `weigh`. It counts for
+   * removals and for entries that are replaced. Without it, only new values have a weight.
+   */
+  readonly weights?:
+    | ((
+        scope: Scope,
+        paths: ReadonlyArray<Path>
+      ) => Effect.Effect<ReadonlyMap<Path, number>, ProcessingError | SqlError>)
     | undefined
 }
 

@@ -69,48 +69,70 @@ const keepLease = <A, B, E, R>(
 const processClaims = <A>(options: Options<A>) => {
   const fail = settleFailures(options)
   const apply = applyDerived(options, fail)
-  const derivePortion = takePortion(options)
+  const takePortion = portions(options)
   return Effect.fnUntraced(function* (scope: Scope, claims: ReadonlyArray<Claim>) {
-    const held = yield* Effect.result(heldDigests(options, scope, claims))
+    const held = yield* Effect.result(
+      Effect.all([heldDigests(options, scope, claims), heldWeights(options, scope, claims)])
+    )
     if (Result.isFailure(held)) {
       // The index could not be asked, so nothing can be said about any of these paths.
       return held.failure._tag === "ProcessingError"
         ? yield* fail(claims.map(failedWith<A>(held.failure)))
         : yield* held.failure
     }
+    const [digests, weights] = held.success
     let tick = Tick.empty
-    for (let rest = claims; rest.length > 0;) {
-      const derived = yield* derivePortion(rest, held.success)
-      rest = rest.slice(derived.length)
-      tick = Tick.add(tick, yield* fail(derived.filter(isFailed)))
-      tick = Tick.add(tick, yield* apply(scope, derived.filter(isSettled)))
+    let left: Left<A> = { claims, derived: [] }
+    while (left.claims.length + left.derived.length > 0) {
+      const [portion, rest] = yield* takePortion(left, digests, weights)
+      left = rest
+      tick = Tick.add(tick, yield* fail(portion.filter(isFailed)))
+      tick = Tick.add(tick, yield* apply(scope, portion.filter(isSettled)))
     }
     return tick
   })
 }
 
-/** Derives from the first claims, as many as fit into a portion. */
-const takePortion = <A>(options: Options<A>) => {
+/** What is not settled yet: the first of it derived, as it did not fit into the portion before. */
+interface Left<A> {
+  readonly derived: ReadonlyArray<Derived<A>>
+  readonly claims: ReadonlyArray<Claim>
+}
+
+/** Takes the next portion, at least one path and then as many as fit, and tells what is left. */
+const portions = <A>(options: Options<A>) => {
   const concurrency = options.concurrency ?? 8
   const { maxWeight, weigh } = options
+  const isBounded = weigh !== undefined && maxWeight !== undefined
+  const limit = isBounded ? maxWeight : Infinity
+  const width = isBounded ? concurrency : Infinity
+  const weightOf = (item: Derived<A>, held: ReadonlyMap<Path, number>): number => {
+    if (weigh === undefined || item._tag === "Unchanged" || item._tag === "Failed") return 0
+    return (held.get(item.claim.path) ?? 0) + (item._tag === "Upsert" ? weigh(item.value) : 0)
+  }
   return Effect.fnUntraced(function* (
-    claims: ReadonlyArray<Claim>,
-    held: ReadonlyMap<Path, string> | undefined
-  ): Effect.fn.Return<ReadonlyArray<Derived<A>>> {
-    const one = derive(options.reader, held)
-    if (weigh === undefined || maxWeight === undefined) {
-      return yield* Effect.forEach(claims, one, { concurrency })
-    }
-    const derived: Array<Derived<A>> = []
+    left: Left<A>,
+    digests: ReadonlyMap<Path, string> | undefined,
+    weights: ReadonlyMap<Path, number>
+  ): Effect.fn.Return<readonly [portion: ReadonlyArray<Derived<A>>, left: Left<A>]> {
+    const one = derive(options.reader, digests)
+    const portion: Array<Derived<A>> = []
+    let { claims, derived } = left
+    let taken = 0
     let weight = 0
-    while (derived.length < claims.length && weight < maxWeight) {
-      const next = claims.slice(derived.length, derived.length + concurrency)
-      for (const item of yield* Effect.forEach(next, one, { concurrency })) {
-        derived.push(item)
-        if (item._tag === "Upsert") weight += weigh(item.value)
+    while (taken < derived.length || claims.length > 0) {
+      if (taken === derived.length) {
+        derived = yield* Effect.forEach(claims.slice(0, width), one, { concurrency })
+        claims = claims.slice(width)
+        taken = 0
       }
+      const item = derived[taken]!
+      weight += weightOf(item, weights)
+      if (weight > limit && portion.length > 0) break
+      portion.push(item)
+      taken++
     }
-    return derived
+    return [portion, { claims, derived: derived.slice(taken) }]
   })
 }
 
@@ -118,6 +140,14 @@ const heldDigests = <A>(options: Options<A>, scope: Scope, claims: ReadonlyArray
   options.writer.digests === undefined
     ? Effect.succeed(undefined)
     : options.writer.digests(
+        scope,
+        claims.map((claim) => claim.path)
+      )
+
+const heldWeights = <A>(options: Options<A>, scope: Scope, claims: ReadonlyArray<Claim>) =>
+  options.writer.weights === undefined || options.maxWeight === undefined
+    ? Effect.succeed(new Map<Path, number>())
+    : options.writer.weights(
         scope,
         claims.map((claim) => claim.path)
       )

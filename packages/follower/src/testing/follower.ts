@@ -290,8 +290,37 @@ export const followerTests = (test: Test): void => {
       assert.deepStrictEqual([tick.scanned, tick.processed, tick.hasMore], [5, 5, false])
       assert.deepStrictEqual(
         batches.map((batch) => batch.upserts.map((upsert) => upsert.path as string)),
-        [["a", "b"], ["c", "d"], ["e"]]
+        [["a", "b"], ["c"], ["d", "e"]]
       )
+    })
+  )
+
+  test(
+    "bounds the weight of removals and replacements too, and gives what is heavier a portion of its own",
+    Effect.gen(function* () {
+      const world = yield* makeWorld
+      const { batches, writer } = spy(world.writer("search"))
+      const follower = yield* world.follower({
+        writer: {
+          ...writer,
+          weights: (_, paths) => Effect.succeed(new Map(paths.map((path) => [path, weights[path]!])))
+        },
+        concurrency: 2,
+        weigh: (value) => value.length,
+        maxWeight: 10
+      })
+      const weights: Readonly<Record<string, number>> = { a: 4, b: 4, c: 30, d: 4, e: 9 }
+      yield* world.put({ a: "x", b: "x", c: "x", d: "x", e: "x" })
+      yield* follower.drain(main)
+      batches.length = 0
+      yield* world.put({ e: "xxx" })
+      yield* world.remove(["a", "b", "c", "d"])
+      const tick = yield* follower.drain(main)
+      assert.deepStrictEqual([tick.scanned, tick.processed, tick.noop], [5, 1, 4])
+      const portions = batches.map(({ removals, upserts }) =>
+        [...removals, ...upserts].map(({ path }) => path as string).toSorted()
+      )
+      assert.deepStrictEqual(portions.toSorted(), [["a", "b"], ["c"], ["d"], ["e"]])
     })
   )
 
