@@ -9,7 +9,7 @@ const program = new URL("main.js", bundle)
 
 const refuse = (message) => {
   process.stderr.write(`strata: ${message}\n`)
-  process.exitCode = 2
+  process.exitCode = 3
 }
 
 const nodeIsTooOld = () => {

@@ -10,7 +10,11 @@ import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
 import * as Path from "effect/Path"
 import type { PlatformError } from "effect/PlatformError"
+import { hasProperty } from "effect/Predicate"
 import * as Schema from "effect/Schema"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { NoIndex } from "@strata/search/Search"
+import { Output } from "./Output.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // errors
@@ -45,12 +49,42 @@ export class NotFound extends Schema.TaggedClass<NotFound>("@strata/cli/Database
 }
 
 /**
+ * The file is a database, but not one of this program.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class NotAnIndex extends Schema.TaggedClass<NotAnIndex>("@strata/cli/DatabaseFile/NotAnIndex")("NotAnIndex", {
+  file: Schema.String
+}) {
+  get message(): string {
+    return `there is no search index in the database ${this.file}`
+  }
+}
+
+/**
+ * SQLite refuses the file: it is no database, cannot be opened, is locked for too long, or its disk is full. `detail` is
+ * SQLite's own word.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class Unusable extends Schema.TaggedClass<Unusable>("@strata/cli/DatabaseFile/Unusable")("Unusable", {
+  file: Schema.String,
+  detail: Schema.String
+}) {
+  get message(): string {
+    return `the index ${this.file} cannot be used: ${this.detail}`
+  }
+}
+
+/**
  * @since 0.1.0
  * @category errors
  */
 export class DatabaseFileError extends Schema.TaggedError<DatabaseFileError>("@strata/cli/DatabaseFileError")(
   "DatabaseFileError",
-  { reason: Schema.Union([Missing, NotFound]) }
+  { reason: Schema.Union([Missing, NotFound, NotAnIndex, Unusable]) }
 ) {
   override get message(): string {
     return this.reason.message
@@ -110,12 +144,54 @@ export const existingOrNew = Effect.fnUntraced(function* (
   return path.join(folder, fileName)
 })
 
+/**
+ * Tells people which index is used when it is one in a folder above, which they may have forgotten.
+ *
+ * @since 0.1.0
+ * @category accessors
+ */
+export const tellElsewhere = Effect.fnUntraced(function* (
+  given: Option.Option<string>,
+  file: string
+): Effect.fn.Return<void, never, Output | Path.Path> {
+  const path = yield* Path.Path
+  if (Option.isNone(given) && file !== path.resolve(folderName, fileName)) {
+    yield* Output.use((output) => output.notice(`using the index ${file}`))
+  }
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// combinators
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Names the file in what SQLite, or the lack of an index, made fail.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const naming = <A, E, R>(
+  file: string,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, Exclude<E, SqlError | NoIndex> | DatabaseFileError, R> =>
+  Effect.mapError(effect, (error) => {
+    if (isSqlError(error)) return new DatabaseFileError({ reason: new Unusable({ file, detail: detailOf(error) }) })
+    if (hasProperty(error, "_tag") && error._tag === "NoIndex") {
+      return new DatabaseFileError({ reason: new NotAnIndex({ file }) })
+    }
+    return error as Exclude<E, SqlError | NoIndex>
+  })
+
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
 const folderName = ".strata"
 const fileName = "strata.db"
+
+/** The words of SQLite itself say more than those around them. */
+const detailOf = ({ message, reason: { cause } }: SqlError): string =>
+  (cause instanceof Error ? cause.message : message).split("\n", 1)[0]!
 
 const findUpwards = Effect.fnUntraced(function* (
   from: string

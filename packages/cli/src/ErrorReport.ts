@@ -7,7 +7,7 @@
 import * as Cause from "effect/Cause"
 import { hasProperty, isString } from "effect/Predicate"
 import * as Result from "effect/Result"
-import { type SqlError, isSqlError } from "effect/sql/SqlError"
+import * as CliError from "effect/cli/CliError"
 import { ExitCode } from "./ExitCode.ts"
 
 /**
@@ -30,7 +30,7 @@ export interface ErrorReport {
 export const fromCause = (cause: Cause.Cause<unknown>): ErrorReport => {
   const failure = Cause.findError(cause)
   return Result.isSuccess(failure)
-    ? { ...describe(failure.success), exitCode: ExitCode.usage }
+    ? { ...describe(failure.success), exitCode: exitCodeOf(failure.success) }
     : { tag: "Defect", message: `a fault in strata: ${Cause.pretty(cause)}`, exitCode: ExitCode.bug }
 }
 
@@ -38,18 +38,19 @@ export const fromCause = (cause: Cause.Cause<unknown>): ErrorReport => {
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** What the author of the command line can mend by writing another one. */
+const usageTags: ReadonlySet<unknown> = new Set(["QueryError", "MissingDirectory"])
+
+const exitCodeOf = (error: unknown): ExitCode =>
+  CliError.isCliError(error) || (hasProperty(error, "_tag") && usageTags.has(error._tag))
+    ? ExitCode.usage
+    : ExitCode.environment
+
 const describe = (error: unknown): { readonly tag: string; readonly message: string } => {
-  if (isSqlError(error)) return { tag: error.reason._tag, message: describeSql(error) }
   if (hasProperty(error, "_tag") && isString(error._tag)) {
     return { tag: error._tag, message: hasProperty(error, "message") ? firstLine(String(error.message)) : error._tag }
   }
   return { tag: "Error", message: firstLine(String(error)) }
-}
-
-/** The words of SQLite itself say more than those around them. */
-const describeSql = (error: SqlError): string => {
-  const { cause } = error.reason
-  return `the index cannot be used: ${firstLine(cause instanceof Error ? cause.message : error.message)}`
 }
 
 const firstLine = (text: string): string => text.split("\n", 1)[0]!

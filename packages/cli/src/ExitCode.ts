@@ -8,14 +8,17 @@ import * as Schema from "effect/Schema"
 /**
  * - `done`: everything that was asked for was done.
  * - `failures`: the run finished; what failed is listed.
- * - `usage`: nothing was done, as the command line or its circumstances do not allow it; one line says why.
+ * - `usage`: nothing was done, as the command line is wrong: an option, a query, or a directory that does not exist. One
+ *   line says why.
+ * - `environment`: the command line is right, but its circumstances do not allow it: there is no index, the database
+ *   cannot be used, a directory cannot be read or is suddenly empty. One line says why and names the file.
  * - `bug`: the program has a fault (`EX_SOFTWARE` of `sysexits.h`).
  * - `interrupted`: ended by SIGINT (128 + 2, as a shell counts it).
  *
  * @since 0.1.0
  * @category models
  */
-export const ExitCode = { done: 0, failures: 1, usage: 2, bug: 70, interrupted: 130 } as const
+export const ExitCode = { done: 0, failures: 1, usage: 2, environment: 3, bug: 70, interrupted: 130 } as const
 
 /**
  * @since 0.1.0

@@ -14,7 +14,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TerminalCapabilities } from "effect/cli/TerminalCapabilities"
 import { styleText } from "node:util"
-import type { Failure } from "./Results.ts"
+import type { Failure, Listed } from "./Results.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -48,8 +48,8 @@ export class Output extends Context.Service<
     readonly json: boolean
     /** Prints the result of a command: `result` as JSON, or what `render` makes of it for people. */
     readonly result: (result: object, render: (style: Style) => ReadonlyArray<string>) => Effect.Effect<void>
-    /** Lists on stderr what failed, a line each. */
-    readonly failures: (failures: ReadonlyArray<Failure>) => Effect.Effect<void>
+    /** Lists on stderr what failed, a line each; with `--json` it is in the result too. */
+    readonly failures: (failed: Pick<Listed, "failed" | "failures">) => Effect.Effect<void>
     /** Reports an error that ended the command: on stderr or, with `--json`, as `{ "error": { tag, message } }`. */
     readonly error: (error: { readonly tag: string; readonly message: string }) => Effect.Effect<void>
     /** Tells people something on stderr; silent with `--json`. */
@@ -74,9 +74,7 @@ export const make = (options: { readonly json: boolean; readonly colors: boolean
       json: options.json,
       result: (result, render) =>
         options.json ? print(JSON.stringify(result)) : Effect.forEach(render(style), print, { discard: true }),
-      failures: Effect.forEach((failure) => report(`${visible(failure.path)}: ${visible(failure.reason)}`), {
-        discard: true
-      }),
+      failures: ({ failed, failures }) => Effect.forEach(failedPaths(failures, failed), report, { discard: true }),
       error: (error) => (options.json ? print(JSON.stringify({ error })) : report(`strata: ${visible(error.message)}`)),
       notice: (line) => (options.json ? Effect.void : report(visible(line)))
     })
@@ -101,6 +99,11 @@ export const layer = (options: { readonly json: boolean }): Layer.Layer<Output> 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
+
+const failedPaths = (failures: ReadonlyArray<Failure>, failed: number): ReadonlyArray<string> => [
+  ...failures.map(({ path, reason }) => `${visible(path)}: ${visible(reason)}`),
+  ...(failed > failures.length ? [`and ${failed - failures.length} more`] : [])
+]
 
 /**
  * `text` on one line: control characters, which a terminal would act on, become visible escapes.

@@ -8,7 +8,7 @@ import * as Cause from "effect/Cause"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { LogToStderr } from "effect/References"
+import { LogToStderr, MinimumLogLevel } from "effect/References"
 import * as CliConfig from "effect/cli/CliConfig"
 import * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
@@ -51,8 +51,9 @@ export const run = (args: ReadonlyArray<string>): Effect.Effect<ExitCode, never,
         Layer.provideMerge(Output.layer({ json: jsonRequested(args) }))
       )
     ),
-    // What is logged is no result.
-    Effect.provideService(LogToStderr, true)
+    // What is logged is no result, and what is less than an error is for who asks for it with --log-level.
+    Effect.provideService(LogToStderr, true),
+    Effect.provideService(MinimumLogLevel, "Error")
   )
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -92,11 +93,11 @@ const presentInvalid = Effect.fnUntraced(function* (
 ) {
   yield* output.error({
     tag: errors[0]?._tag ?? "InvalidInvocation",
-    message: errors.map((error) => oneLine(error.message)).join("; ")
+    message: errors.map(explain).join("; ")
   })
   const command = commandPath.join(" ")
   if (commandPath.at(-1) === search.name && errors.some((error) => error._tag === "UnrecognizedOption")) {
-    yield* output.notice(`A query that begins with a dash goes after two: ${command} -- -QUERY`)
+    yield* output.notice(`Where the query begins with a dash, put -- before it: ${command} -- QUERY`)
   }
   yield* output.notice(`Run ${command} --help for its usage.`)
 })
@@ -110,5 +111,11 @@ const presentMissingCommand = Effect.fnUntraced(function* (
     yield* Console.error(CliOutput.defaultFormatter({ colors: false }).formatHelpDoc(helpDoc))
   }
 })
+
+/** The arguments and flags for paths, of which Effect says what is wrong in place of what it expects. */
+const pathOptions: ReadonlySet<string> = new Set(["DIR", "database"])
+
+const explain = (error: CliError.CliError): string =>
+  error._tag === "InvalidValue" && pathOptions.has(error.option) ? oneLine(error.expected) : oneLine(error.message)
 
 const oneLine = (message: string): string => message.replaceAll(/\s*\n\s*\n\s*/g, ". ").replaceAll(/\s*\n\s*/g, " ")

@@ -18,25 +18,60 @@ export interface Failure {
 }
 
 /**
- * Counts of files. `failed` is the number of files that could not be indexed.
+ * How many failures, and how many skips, a result lists at most.
  *
  * @since 0.1.0
  * @category models
  */
-export interface IndexResult {
+export const listLimit = 1_000
+
+/**
+ * What is not in the index although it is in a directory. Both counts are complete, the lists may be cut.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Listed {
+  /** What could not be indexed: it cannot be read, or its name is no path. */
+  readonly failed: number
+  readonly failures: ReadonlyArray<Failure>
+  /** What has nothing to search: files that are empty, binary, not UTF-8 or too large, and what is no file. */
+  readonly skipped: number
+  readonly skips: ReadonlyArray<Failure>
+}
+
+/**
+ * Counts of files: `scanned` is the sum of `indexed`, `unchanged`, `skipped` and `failed`. What is `removed` was found
+ * to be gone.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface IndexResult extends Listed {
   readonly scanned: number
   readonly indexed: number
   readonly unchanged: number
   readonly removed: number
-  readonly failed: number
   readonly elapsedMs: number
-  /** Files that have nothing to search, as binary ones, and why; at most 1,000 of a directory. */
-  readonly skipped: ReadonlyArray<Failure>
+}
+
+/**
+ * What `watch` has brought up to date since its last report. A failure is reported once, until it is mended or has
+ * another reason.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface WatchResult {
+  readonly indexed: number
+  readonly removed: number
+  readonly failed: number
+  readonly failures: ReadonlyArray<Failure>
 }
 
 /**
  * One passage that was found. `heading` is the path of headings above it, from
- * the top; `line` its first line, from 1; a higher `score` is a better match.
+ * the top; `line` that of the first match, from 1; a higher `score` is a better match.
  *
  * @since 0.1.0
  * @category models
@@ -69,24 +104,21 @@ export interface SearchResult {
  * @since 0.1.0
  * @category models
  */
-export interface StatusResult {
+export interface StatusResult extends Listed {
   readonly database: string
   readonly databaseBytes: number
   readonly directories: ReadonlyArray<string>
   /** Documents that can be found. */
   readonly documents: number
-  /** Files without anything to search. */
-  readonly skipped: number
   /** Paths that wait to be processed, those that fail included. */
   readonly dirty: number
   readonly oldestDirtyMs: number
   readonly failing: number
   readonly deadLetters: number
-  readonly failures: ReadonlyArray<Failure>
 }
 
 /**
- * `revived` is the number of dead letters that will be tried again.
+ * `revived` is the number of dead letters among the paths that were tried again; the counts are of those paths.
  *
  * @since 0.1.0
  * @category models
@@ -98,11 +130,12 @@ export interface RetryResult extends IndexResult {
 /**
  * Differences between index and directory, as paths: files that are not
  * indexed, files whose indexed content is old, and documents without a file.
+ * `ok` when there are none and nothing failed.
  *
  * @since 0.1.0
  * @category models
  */
-export interface VerifyResult {
+export interface VerifyResult extends Listed {
   readonly ok: boolean
   readonly missing: ReadonlyArray<string>
   readonly stale: ReadonlyArray<string>

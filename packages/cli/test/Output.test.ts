@@ -15,6 +15,12 @@ const hit = {
   ]
 }
 
+const same = (text: string) => text
+
+const plain = { strong: same, faint: same, path: same, match: same }
+
+const nothing = { failed: 0, failures: [], skipped: 0, skips: [] }
+
 describe("Output", () => {
   it.effect("prints one object with JSON, and lines without", () =>
     Effect.gen(function* () {
@@ -35,10 +41,11 @@ describe("Output", () => {
     Effect.gen(function* () {
       for (const json of [true, false]) {
         const output = yield* Output.make({ json, colors: false })
-        yield* output.failures([{ path: "a\u001b[2J", reason: "no text" }])
+        yield* output.failures({ failed: 3, failures: [{ path: "a\u001b[2J", reason: "no text" }] })
       }
       assert.deepStrictEqual(yield* TestConsole.logLines, [])
-      assert.deepStrictEqual(yield* TestConsole.errorLines, ["a\\u{1b}[2J: no text", "a\\u{1b}[2J: no text"])
+      const lines = ["a\\u{1b}[2J: no text", "and 2 more"]
+      assert.deepStrictEqual(yield* TestConsole.errorLines, [...lines, ...lines])
     })
   )
 
@@ -60,8 +67,20 @@ describe("Output", () => {
   })
 
   it("shows counts, sizes and times for people", () => {
-    const result = { scanned: 1, indexed: 1, unchanged: 0, removed: 0, failed: 0, skipped: [], elapsedMs: 61_500 }
-    assert.deepStrictEqual(indexLines(result), ["1 file in 1 min 2 s: 1 indexed, 0 unchanged, 0 removed, 0 failed"])
+    const result = {
+      scanned: 1,
+      indexed: 1,
+      unchanged: 0,
+      removed: 0,
+      failed: 0,
+      failures: [],
+      skipped: 0,
+      skips: [],
+      elapsedMs: 61_500
+    }
+    assert.deepStrictEqual(indexLines(result), [
+      "1 file in 1 min 2 s: 1 indexed, 0 unchanged, 0 skipped, 0 removed, 0 failed"
+    ])
     assert.deepStrictEqual([0, 1023, 1024, 1_572_864, 5 * 2 ** 40].map(bytes), [
       "0 B",
       "1023 B",
@@ -83,10 +102,10 @@ describe("Output", () => {
     Effect.gen(function* () {
       const output = yield* Output.make({ json: false, colors: false })
       yield* output.result({}, (style) =>
-        verifyLines({ ok: false, missing: ["a"], stale: [], orphaned: ["b"], damaged: false }, style)
+        verifyLines({ ok: false, missing: ["a"], stale: [], orphaned: ["b"], damaged: false, ...nothing }, style)
       )
       yield* output.result({}, (style) =>
-        verifyLines({ ok: true, missing: [], stale: [], orphaned: [], damaged: false }, style)
+        verifyLines({ ok: true, missing: [], stale: [], orphaned: [], damaged: false, ...nothing }, style)
       )
       assert.deepStrictEqual(yield* TestConsole.logLines, [
         "missing   a",
@@ -95,4 +114,21 @@ describe("Output", () => {
       ])
     })
   )
+
+  it("shows the first paths that failed or were skipped, and how many more there are", () => {
+    const list = (count: number, reason: string) => Array.from({ length: count }, (_, i) => ({ path: `f${i}`, reason }))
+    const result = { scanned: 30, indexed: 0, unchanged: 4, removed: 0, failed: 1, elapsedMs: 1 }
+    const lines = indexLines({ ...result, failures: list(1, "bad"), skipped: 25, skips: list(25, "the file is empty") })
+    assert.strictEqual(lines.length, 22)
+    assert.deepStrictEqual(lines.slice(0, 2), [
+      "30 files in 1 ms: 0 indexed, 4 unchanged, 25 skipped, 0 removed, 1 failed",
+      "skipped   f0: the file is empty"
+    ])
+    assert.strictEqual(lines.at(-1), "          and 5 more")
+    const verified = { ok: false, missing: [], stale: [], orphaned: [], damaged: false, ...nothing }
+    assert.deepStrictEqual(verifyLines({ ...verified, failed: 1, failures: list(1, "bad") }, plain), [
+      "failed    f0: bad",
+      "all else in the index agrees"
+    ])
+  })
 })

@@ -59,8 +59,12 @@ describe("Program", () => {
     { args: ["index"], tag: "MissingArgument", words: /DIR/ },
     { args: ["index", "/no/such/directory"], tag: "MissingDirectory", words: /\/no\/such\/directory/ },
     { args: ["index", "."].concat("--no-force"), tag: "UnrecognizedOption", words: /--no-force/ },
-    { args: ["status", "--database", "/no/such/file.db"], tag: "DatabaseFileError", words: /no index at \/no\/such/ },
-    { args: ["status", "--database", "/"], tag: "InvalidValue", words: /not a file/ }
+    {
+      args: ["watch", "/no/such/directory"],
+      tag: "InvalidValue",
+      words: /^(strata: )?Path does not exist: \/no\/such\/d/
+    },
+    { args: ["status", "--database", "/"], tag: "InvalidValue", words: /^(strata: )?Path is not a file: \/$/ }
   ]
 
   it.effect.each(wrong)("refuses $args with exit code 2 and one line of why, on stderr", ({ args, words }) =>
@@ -87,11 +91,25 @@ describe("Program", () => {
     })
   )
 
+  it.effect("refuses what its circumstances do not allow with exit code 3, naming the file", () =>
+    Effect.gen(function* () {
+      const args = ["status", "--database", "/no/such/file.db"]
+      assert.deepStrictEqual(yield* execute(...args), {
+        code: ExitCode.environment,
+        out: [],
+        err: ["strata: there is no index at /no/such/file.db: create it with strata index DIR --database FILE"]
+      })
+      const { code, out } = yield* execute(...args, "--json")
+      assert.strictEqual(code, ExitCode.environment)
+      assert.strictEqual(JSON.parse(out[0]!).error.tag, "DatabaseFileError")
+    })
+  )
+
   it.effect("says how to pass a query that begins with a dash", () =>
     Effect.gen(function* () {
       const { code, err } = yield* execute("search", "-foo")
       assert.strictEqual(code, ExitCode.usage)
-      assert.include(err.join("\n"), "search -- -QUERY")
+      assert.include(err.join("\n"), "begins with a dash, put -- before it: strata search -- QUERY")
     })
   )
 
@@ -100,7 +118,7 @@ describe("Program", () => {
     (query) =>
       Effect.gen(function* () {
         const { code, err } = yield* execute("search", "--database", "/no/such/file.db", "--", query)
-        assert.strictEqual(code, ExitCode.usage)
+        assert.strictEqual(code, ExitCode.environment)
         // It got as far as the database: the query was accepted.
         assert.match(err[0]!, /no index at/)
       })

@@ -62,7 +62,7 @@ describe("strata", () => {
   it("indexes, searches, and processes exactly what changed", () => {
     for (let i = 0; i < 20; i++) write(`docs/d${i % 3}/f${i}.md`, `# File ${i}\n\ncommon unique${i}\n`)
     const first = json(["index", "docs"])
-    assert.deepInclude(first, { code: 0, scanned: 20, indexed: 20, unchanged: 0, removed: 0, failed: 0 })
+    assert.deepInclude(first, { code: 0, scanned: 20, indexed: 20, unchanged: 0, removed: 0, failed: 0, skipped: 0 })
     assert.isAtLeast(first.elapsedMs, 0)
     assert.deepInclude(json(["index", "docs"]), { scanned: 20, indexed: 0, unchanged: 20, removed: 0, failed: 0 })
     write("docs/d0/f0.md", "# File 0\n\ncommon changed\n")
@@ -77,6 +77,9 @@ describe("strata", () => {
     assert.deepStrictEqual([query, total], ["unique7", 1])
     assert.deepStrictEqual(Object.keys(hits[0]).toSorted(), ["heading", "line", "path", "score", "snippet"])
     assert.deepInclude(hits[0], { path: "docs/d1/f7.md", line: 3, heading: "File 7" })
+    write("docs/lines.txt", "one\ntwo\n\nthree\nhere is zebra\n")
+    run(["index", "docs"])
+    assert.match(run(["search", "zebra"]).out, /^docs\/lines\.txt:5/)
   })
 
   it("shows paths as they can be opened from the working directory, and takes prefixes the same way", () => {
@@ -154,11 +157,52 @@ describe("strata", () => {
     run(["index", "docs"])
     fs.rmSync(join(folder, "docs/a.txt"))
     const refused = run(["index", "docs"])
-    assert.strictEqual(refused.code, 2)
+    assert.strictEqual(refused.code, 3)
     assert.match(refused.err, /suddenly empty.*--force/)
     assert.strictEqual(found("word").length, 1)
     assert.deepInclude(json(["index", "docs", "--force"]), { code: 0, removed: 1 })
     assert.strictEqual(found("word").length, 0)
+  })
+
+  it("D7: guards whichever directory was named, also a part of one that is indexed", () => {
+    for (const path of ["docs/a.txt", "docs/disk/b.txt", "docs/disk/c.txt", "docs/other/d.txt"]) write(path, "word")
+    run(["index", "docs"])
+    fs.rmSync(join(folder, "docs/disk/b.txt"))
+    fs.rmSync(join(folder, "docs/disk/c.txt"))
+    const refused = run(["index", "docs/disk"])
+    assert.strictEqual(refused.code, 3)
+    assert.match(refused.err, /docs\/disk.* is suddenly empty.*--force/)
+    assert.strictEqual(found("word").length, 4)
+    assert.deepInclude(json(["index", "docs/disk", "--force"]), { code: 0, scanned: 0, removed: 2 })
+    // What is merely below a directory that was named may be emptied.
+    fs.rmSync(join(folder, "docs/other/d.txt"))
+    assert.deepInclude(json(["index", "docs"]), { code: 0, scanned: 1, removed: 1 })
+    write("docs/gone/e.txt", "word")
+    run(["index", "docs"])
+    fs.rmSync(join(folder, "docs/gone"), { recursive: true })
+    assert.strictEqual(run(["index", "docs/gone"]).code, 2)
+    assert.deepInclude(json(["index", "docs/gone", "--force"]), { code: 0, removed: 1 })
+    assert.deepStrictEqual(found("word"), ["docs/a.txt"])
+  })
+
+  it("leaves its own files out, wherever they lie and by whatever name the directory is given", () => {
+    write("docs/a.txt", "word")
+    fs.symlinkSync("docs", join(folder, "link"))
+    const database = ["--database", "link/index.db"]
+    assert.deepInclude(json(["index", "docs", ...database]), { code: 0, scanned: 1, indexed: 1, skipped: 0 })
+    assert.deepInclude(json(["index", "link", ...database]), { code: 0, scanned: 1, unchanged: 1 })
+    assert.deepInclude(json(["verify", ...database]), { code: 0, ok: true, skipped: 0 })
+    write("docs/other.db", "not an index")
+    assert.deepInclude(json(["index", "docs", ...database]), { scanned: 2, indexed: 1 })
+  })
+
+  it("says which index it uses when that is one of a folder above", () => {
+    write("docs/a.txt", "word")
+    assert.strictEqual(run(["index", "docs"]).err, "")
+    const { err } = run(["index", "."], join(folder, "docs"))
+    assert.strictEqual(err, `using the index ${join(folder, ".strata/strata.db")}\n`)
+    assert.strictEqual(run(["index", ".", "--json"], join(folder, "docs")).err, "")
+    assert.strictEqual(run(["index", ".", "--database", "../.strata/strata.db"], join(folder, "docs")).err, "")
   })
 
   it("takes a directory that is gone out of the index, only if told to", () => {
@@ -185,19 +229,57 @@ describe("strata", () => {
     const before = fs.readFileSync(file)
     for (const command of ["status", "retry", "rebuild", "verify", "search x"]) {
       const { code, err } = run([...command.split(" "), "--database", "other.db"])
-      assert.deepStrictEqual([code, err], [2, "strata: there is no search index in this database\n"], command)
+      assert.deepStrictEqual([code, err], [3, `strata: there is no search index in the database ${file}\n`], command)
+    }
+    write("text.db", "no database at all, but a text of some length that SQLite does not take for one")
+    for (const command of ["status", "search x", "index docs"]) {
+      write("docs/a.txt", "word")
+      const { code, err } = run([...command.split(" "), "--database", "text.db"])
+      assert.strictEqual(code, 3, command)
+      assert.strictEqual(err, `strata: the index ${join(folder, "text.db")} cannot be used: file is not a database\n`)
     }
     assert.isTrue(before.equals(fs.readFileSync(file)))
   })
 
-  it("D8: lists what has nothing to search, with reasons, and fails for what cannot be read", () => {
+  it("D8: lists what has nothing to search, and fails for what cannot be read, with reasons, in every command", () => {
     write("docs/good.txt", "word")
-    write("docs/empty.txt", "")
+    write("docs/sub/empty.txt", "")
+    write("docs/sub/good.txt", "word")
     fs.writeFileSync(Buffer.concat([Buffer.from(join(folder, "docs/bad")), Buffer.from([0xff])]), "x")
-    const result = json(["index", "docs"])
-    assert.deepInclude(result, { code: 1, indexed: 1, failed: 1 })
-    assert.deepStrictEqual(result.skipped, [{ path: "docs/empty.txt", reason: "the file is empty" }])
-    assert.match(run(["index", "docs"]).err, /bad.*UTF-8/)
+    spawnSync("mkfifo", [join(folder, "docs/pipe")])
+    const failures = [{ path: "docs/bad\\xff", reason: "the name is not UTF-8" }]
+    const skips = [
+      { path: "docs/sub/empty.txt", reason: "the file is empty" },
+      { path: "docs/pipe", reason: "it is a FIFO, not a regular file" }
+    ]
+    const listed = { failed: 1, failures, skipped: 2, skips }
+    const counts = (result: Readonly<Record<string, number>>) => {
+      const { failed, indexed, scanned, skipped, unchanged } = result
+      assert.strictEqual(scanned, indexed! + unchanged! + skipped! + failed!)
+      return [scanned, indexed, unchanged, skipped, failed]
+    }
+    const first = json(["index", "docs"])
+    assert.deepInclude(first, { code: 1, removed: 0, ...listed })
+    assert.deepStrictEqual(counts(first), [5, 2, 0, 2, 1])
+    const again = json(["index", "docs"])
+    assert.deepInclude(again, { code: 1, removed: 0, ...listed })
+    assert.deepStrictEqual(counts(again), [5, 0, 2, 2, 1])
+    const part = json(["index", "docs/sub", "docs/sub"])
+    assert.deepInclude(part, { code: 0, failed: 0, skipped: 1 })
+    assert.deepStrictEqual(counts(part), [2, 0, 1, 1, 0])
+    assert.deepInclude(json(["status"]), { code: 0, documents: 2, ...listed })
+    assert.deepInclude(json(["verify"]), { code: 1, ok: false, missing: [], stale: [], orphaned: [], ...listed })
+    const rebuilt = json(["rebuild"])
+    assert.deepInclude(rebuilt, { code: 1, ...listed })
+    assert.deepStrictEqual(counts(rebuilt), [5, 2, 0, 2, 1])
+    for (const command of ["index docs", "status", "verify", "rebuild"]) {
+      const { err, out } = run(command.split(" "))
+      assert.match(err + out, /docs\/bad\\xff: the name is not UTF-8/, command)
+      assert.match(out, /skipped +docs\/sub\/empty\.txt: the file is empty/, command)
+    }
+    fs.rmSync(Buffer.concat([Buffer.from(join(folder, "docs/bad")), Buffer.from([0xff])]))
+    assert.deepInclude(json(["index", "docs"]), { code: 0, scanned: 4, failed: 0 })
+    assert.deepInclude(json(["verify"]), { code: 0, ok: true })
   })
 
   it("says what waits and what failed, and tries again", () => {
@@ -210,7 +292,10 @@ describe("strata", () => {
     const status = json(["status"])
     assert.deepInclude(status, { documents: 1, dirty: 0, deadLetters: 1 })
     assert.deepStrictEqual(status.failures, [{ path: "a.txt", reason: "broken" }])
-    assert.deepInclude(json(["retry"]), { code: 0, revived: 1, failed: 0 })
+    // Only what failed is tried again.
+    write("later.txt", "word")
+    assert.deepInclude(json(["retry"]), { code: 0, revived: 1, scanned: 1, indexed: 0, unchanged: 1, failed: 0 })
+    assert.deepStrictEqual(found("word"), ["a.txt"])
     assert.deepInclude(json(["status"]), { deadLetters: 0, dirty: 0, oldestDirtyMs: 0 })
   })
 

@@ -42,7 +42,7 @@ describe("bin/strata.js", () => {
     const { status, stderr } = start(launcher, ["--version"], ["--import", `data:text/javascript,${old}`])
     assert.deepStrictEqual(
       { status, stderr },
-      { status: 2, stderr: "strata: needs Node 22.19 or newer, this is 22.18.0\n" }
+      { status: 3, stderr: "strata: needs Node 22.19 or newer, this is 22.18.0\n" }
     )
   })
 
@@ -50,7 +50,7 @@ describe("bin/strata.js", () => {
     withCopy(({ launcher, root }) => {
       rmSync(join(root, "packages", "cli", "dist"), { recursive: true })
       const { status, stderr } = start(launcher, ["--version"])
-      assert.strictEqual(status, 2)
+      assert.strictEqual(status, 3)
       assert.match(stderr, /^strata: the program is not built yet: .*npm run bundle\n$/)
     })
   })

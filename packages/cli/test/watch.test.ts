@@ -5,6 +5,7 @@ import * as fs from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import type { WatchResult } from "../src/Results.ts"
 
 const launcher = fileURLToPath(new URL("../bin/strata.js", import.meta.url))
 
@@ -36,7 +37,7 @@ const until = async (check: () => boolean) => {
 /** Runs `strata watch docs` in a folder of its own with these files, once its first report is there. */
 const watching = async (
   files: Readonly<Record<string, string>>,
-  body: (tree: ReturnType<typeof makeTree>, stderr: () => string) => Promise<void>
+  body: (tree: ReturnType<typeof makeTree>, reports: () => ReadonlyArray<WatchResult>) => Promise<void>
 ) => {
   const folder = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "strata-watch-")))
   const tree = makeTree(folder)
@@ -49,8 +50,16 @@ const watching = async (
   child.stderr.on("data", (chunk) => (stderr += chunk))
   try {
     await until(() => stdout.includes("\n"))
-    await body(tree, () => stderr)
-    for (const line of stdout.trim().split("\n")) assert.hasAllKeys(JSON.parse(line), ["indexed", "removed", "failed"])
+    await body(tree, () =>
+      stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line))
+    )
+    for (const line of stdout.trim().split("\n")) {
+      assert.hasAllKeys(JSON.parse(line), ["indexed", "removed", "failed", "failures"])
+    }
+    assert.notMatch(stderr, /WARN|ERROR/)
   } finally {
     child.kill("SIGINT")
     await exit
@@ -79,11 +88,49 @@ describe("strata watch", () => {
     }))
 
   it("D7: keeps what it has of a directory that vanishes, and says so", () =>
-    watching({ "docs/sub/a.txt": "alpha", "docs/sub/b.txt": "beta" }, async (tree, stderr) => {
+    watching({ "docs/sub/a.txt": "alpha", "docs/sub/b.txt": "beta" }, async (tree, reports) => {
       tree.remove("docs/sub")
-      await until(() => stderr().includes("could not be scanned"))
+      await until(() => reports().some(({ failures }) => failures[0]?.reason.includes("suddenly empty") === true))
+      assert.strictEqual(reports().at(-1)?.failures[0]?.path, "docs")
       assert.deepStrictEqual([tree.count("alpha"), tree.count("beta")], [1, 1])
       tree.write("docs/sub/c.txt", "gamma")
       await until(() => tree.count("gamma") === 1 && tree.count("alpha") === 0)
     }))
+
+  it("reports a failure once, until it is mended, and says nothing before there is something to say", async () => {
+    const folder = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "strata-watch-")))
+    const tree = makeTree(folder)
+    tree.write("docs/a.txt", "alpha")
+    tree.strata("index", "docs")
+    const child = spawn(process.execPath, [launcher, "watch", "docs"], { cwd: folder })
+    const exit = once(child, "exit")
+    let stdout = ""
+    let stderr = ""
+    child.stdout.on("data", (chunk) => (stdout += chunk))
+    child.stderr.on("data", (chunk) => (stderr += chunk))
+    const bad = Buffer.concat([Buffer.from(join(folder, "docs/bad")), Buffer.from([0xff])])
+    try {
+      await until(() => stderr.includes("\n"))
+      assert.strictEqual(stderr, "watching docs\n")
+      // No event comes for such a name: it is found beside the other file.
+      fs.writeFileSync(bad, "x")
+      const failure = "docs/bad\\xff: the name is not UTF-8\n"
+      for (const [i, name] of ["b", "c", "d"].entries()) {
+        tree.write(`docs/${name}.txt`, name)
+        await until(() => stdout.split("1 file indexed").length === i + 2)
+        assert.strictEqual(stderr, `watching docs\n${failure}`)
+      }
+      fs.rmSync(bad)
+      tree.write("docs/e.txt", "e")
+      await until(() => stdout.split("1 file indexed").length === 5)
+      fs.writeFileSync(bad, "x")
+      tree.write("docs/f.txt", "f")
+      await until(() => stderr === `watching docs\n${failure}${failure}`)
+      assert.isFalse(stdout.startsWith("0 files indexed, 0 removed, 0 failed"))
+    } finally {
+      child.kill("SIGINT")
+      await exit
+      fs.rmSync(folder, { recursive: true, force: true })
+    }
+  })
 })

@@ -28,6 +28,8 @@ import { decode } from "./internal/decode.ts"
 export interface Passage {
   /** The 1-based line of the source in which the body starts. */
   readonly line: number
+  /** The source line of each line of the body, where they do not simply follow one another. */
+  readonly lines?: ReadonlyArray<number> | undefined
   /** The headings above it, outermost first, joined with ` > `; empty where there are none. At most 1,215 characters. */
   readonly heading: string
   /** The text: never blank, about 1,200 UTF-16 code units, at most 2,000. */

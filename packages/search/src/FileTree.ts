@@ -16,6 +16,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as NodePath from "node:path"
 import { type FileSystem, isDirectory, isFailure, isGone, nodeFileSystem } from "./internal/fileSystem.ts"
 import { Walker, type WalkerOptions } from "./internal/walker.ts"
 
@@ -76,6 +77,31 @@ export const ProblemReason = Schema.TaggedUnion({
 export type ProblemReason = typeof ProblemReason.Type
 
 /**
+ * A reason in words for people.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const describe: (reason: ProblemReason) => string = ProblemReason.match({
+  DanglingLink: () => "the link leads nowhere",
+  LinkLoop: () => "the link leads to a directory above it",
+  SpecialFile: ({ kind }) => (kind === "unknown" ? "it is no regular file" : `it is a ${kind}, not a regular file`),
+  Unreadable: ({ code }) => `it cannot be read (${code})`,
+  NotUtf8: () => "the name is not UTF-8",
+  ControlCharacter: () => "the name has a control character"
+})
+
+/**
+ * Whether an entry was meant to be indexed and could not: a name or a state that cannot be read. What is no file, as a
+ * FIFO, is only passed over.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const isFault = ({ _tag }: ProblemReason): boolean =>
+  _tag === "Unreadable" || _tag === "NotUtf8" || _tag === "ControlCharacter"
+
+/**
  * An entry that is not used, and why.
  *
  * @since 0.1.0
@@ -124,6 +150,11 @@ export interface WalkOptions {
   readonly gitignore?: boolean | undefined
   /** Names left out wherever they are. Default `.git` and `.strata`. */
   readonly skip?: ReadonlyArray<string> | undefined
+  /**
+   * Absolute files that are left out, by whatever path the walk comes to their folder: those of the index itself, say.
+   * They need not exist. Default: none.
+   */
+  readonly exclude?: ReadonlyArray<string> | undefined
   /**
    * How long before the walk's start a change makes a file racy. Default 2 seconds, the coarsest clock of a file system
    * in use (FAT).
@@ -201,7 +232,7 @@ export const walkWith = (
   Stream.fromPull(
     Effect.gen(function* () {
       yield* checkRoot(fileSystem, root)
-      const walker = new Walker(fileSystem, walkerOptions(root, options, yield* Clock.currentTimeMillis))
+      const walker = new Walker(fileSystem, walkerOptions(fileSystem, root, options, yield* Clock.currentTimeMillis))
       walker.start(directoryPath(options?.under ?? ""))
       return pull(fileSystem, root, walker)
     })
@@ -209,7 +240,7 @@ export const walkWith = (
 
 /**
  * Whether {@link walk} would pass over `path` for its name: because of a
- * `.gitignore` or as one of `skip`. The path is from the root, need not exist,
+ * `.gitignore` or as one of `skip` or `exclude`. The path is from the root, need not exist,
  * and ends with a slash if it is that of a directory. Reads the `.gitignore`
  * files on the way; one that cannot be read has no rules.
  *
@@ -217,7 +248,7 @@ export const walkWith = (
  * @category predicates
  */
 export const isIgnored = Effect.fn("FileTree.isIgnored")((root: string, path: string, options?: WalkOptions) =>
-  Effect.sync(() => new Walker(nodeFileSystem, walkerOptions(root, options, 0)).ignores(path))
+  Effect.sync(() => new Walker(nodeFileSystem, walkerOptions(nodeFileSystem, root, options, 0)).ignores(path))
 )
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -254,12 +285,28 @@ const checkRoot = (fileSystem: FileSystem, root: string): Effect.Effect<void, Fi
 
 const refuse = (root: string, reason: FileTreeReason) => Effect.fail(new FileTreeError({ root, reason }))
 
-const walkerOptions = (root: string, options: WalkOptions | undefined, now: number): WalkerOptions => ({
+const walkerOptions = (
+  fileSystem: FileSystem,
+  root: string,
+  options: WalkOptions | undefined,
+  now: number
+): WalkerOptions => ({
   root: directoryPath(root),
   followSymlinks: options?.followSymlinks ?? false,
   gitignore: options?.gitignore ?? true,
   skip: new Set(options?.skip ?? [".git", ".strata"]),
+  exclude: byName(fileSystem, options?.exclude ?? []),
   racySince: now - Duration.toMillis(options?.racyWindow ?? "2 seconds")
 })
+
+const byName = (fileSystem: FileSystem, files: ReadonlyArray<string>): ReadonlyMap<string, ReadonlySet<string>> => {
+  const folders = new Map<string, Set<string>>()
+  for (const file of files) {
+    const real = fileSystem.realPath(NodePath.dirname(file))
+    const name = NodePath.basename(file)
+    folders.set(name, (folders.get(name) ?? new Set<string>()).add(isFailure(real) ? NodePath.dirname(file) : real))
+  }
+  return folders
+}
 
 const directoryPath = (path: string): string => (path === "" || path.endsWith("/") ? path : `${path}/`)

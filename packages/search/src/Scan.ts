@@ -22,8 +22,10 @@ import type * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
+import * as NodePath from "node:path"
 import * as FileTree from "./FileTree.ts"
 import * as Manifest from "./internal/manifest.ts"
+import * as Problems from "./internal/problems.ts"
 import { makeListing } from "./internal/listing.ts"
 import { migrations } from "./internal/schema.ts"
 import { isUnknown, unknownIn } from "./internal/unknown.ts"
@@ -43,7 +45,12 @@ export interface ScanOptions {
   readonly scope: Scope
   /** Only this directory of the root, as `docs/api/`. Default: all of it. */
   readonly under?: string | undefined
-  /** Takes a root without a single file for what it seems to be, and removes its documents. Default `false`. */
+  /**
+   * What has to have a file, when it had one before: the `root`, so that a part of it can become empty, or the `part`
+   * itself, which was meant to be there. Default `root`.
+   */
+  readonly guard?: "root" | "part" | undefined
+  /** Takes what is suddenly empty for what it seems to be, and removes its documents. Default `false`. */
   readonly force?: boolean | undefined
   /** Called after each batch, with the counts so far. */
   readonly onProgress?: ((progress: Progress) => Effect.Effect<void>) | undefined
@@ -82,17 +89,18 @@ export interface Scanned extends Progress {
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * A root that had files has none at all: more likely a disk that is not mounted than a wish to empty the index. A scan
- * of a part of it, which would remove all of that part, is refused for the same reason.
+ * A root, or a guarded part of one, that had files has none at all: more likely a disk that is not mounted than a wish
+ * to empty the index. A scan of a part of an empty root, which would remove all of that part, is refused for the same
+ * reason.
  *
  * @since 0.1.0
  * @category errors
  */
 export class SuddenlyEmpty extends Schema.TaggedError<SuddenlyEmpty>("@strata/search/SuddenlyEmpty")("SuddenlyEmpty", {
-  root: Schema.String
+  directory: Schema.String
 }) {
   override get message(): string {
-    return `${this.root} is suddenly empty: nothing was removed from the index`
+    return `${this.directory} is suddenly empty: nothing was removed from the index`
   }
 }
 
@@ -118,6 +126,8 @@ export class Scan extends Context.Service<
     readonly lists: (scope: Scope, path: Path) => Effect.Effect<boolean, SqlError>
     /** The paths that the last scan saw, folder by folder. */
     readonly paths: (scope: Scope) => Stream.Stream<Path, SqlError>
+    /** What the last scans could not use of a root, or of a part of it as `docs/api/`, by path in byte order. */
+    readonly problems: (scope: Scope, under?: string) => Effect.Effect<ReadonlyArray<FileTree.Problem>, SqlError>
     /** Forgets what was seen of a root, and records its files as removed. */
     readonly forget: (scope: Scope) => Effect.Effect<number, SqlError>
   }
@@ -157,10 +167,15 @@ export const make = Effect.fnUntraced(function* (
   yield* Migrations.run(migrations)
   const recorder = (options: ScanOptions) => new Recorder(sql, durable, changelog, options)
   return Scan.of({
-    run: Effect.fn("Scan.run")((options) => run(sql, settings, options, recorder(options))),
+    run: Effect.fn("Scan.run")((options) =>
+      Effect.tap(run(sql, settings, options, recorder(options)), ({ problems }) =>
+        Problems.replace(sql, durable, options.scope, options.under ?? "", problems)
+      )
+    ),
     lists: makeListing(sql),
     paths: (scope) => seenPaths(sql, scope),
-    forget: Effect.fn("Scan.forget")((scope) => forget(sql, scope, recorder({ scope })))
+    problems: (scope, under) => Problems.list(sql, scope, under ?? ""),
+    forget: Effect.fn("Scan.forget")((scope) => forget(sql, durable, scope, recorder({ scope })))
   })
 })
 
@@ -206,8 +221,11 @@ const run = Effect.fnUntraced(function* (
   yield* Stream.runForEach(FileTree.walk(root, { ...settings, under }), visit)
   const { passed } = yield* manifest.advance(undefined)
   recorder.vanished(passed, unknown)
-  if (recorder.holdsBack && options.force !== true && (under === "" || !(yield* hasFiles(root, settings)))) {
-    return yield* new SuddenlyEmpty({ root })
+  if (recorder.holdsBack && options.force !== true) {
+    const isGuarded = under === "" || options.guard === "part"
+    if (isGuarded || !(yield* hasFiles(root, settings))) {
+      return yield* new SuddenlyEmpty({ directory: isGuarded ? NodePath.join(root, under) : root })
+    }
   }
   yield* recorder.finish
   return { ...recorder.progress, links, problems }
@@ -378,11 +396,17 @@ const seenPaths = (sql: SqlClient.SqlClient, scope: Scope): Stream.Stream<Path, 
     Stream.fromIterable([...Manifest.parseEntries(entries).keys()].map((name) => Path.make(folder + name)))
   )
 
-const forget = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, scope: Scope, recorder: Recorder) {
+const forget = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  durable: DurableWriter["Service"],
+  scope: Scope,
+  recorder: Recorder
+) {
   yield* Stream.runForEach(Manifest.folders(sql, scope), (folder) => {
     recorder.vanished([folder], [])
     return recorder.isFull ? recorder.flush : Effect.void
   })
   yield* recorder.finish
+  yield* Problems.replace(sql, durable, scope, "", [])
   return recorder.progress.removed
 })

@@ -52,7 +52,7 @@ export interface Hit {
   readonly scope: string
   readonly path: string
   readonly title: string
-  /** The line in which the passage starts, from 1. */
+  /** The line of the first match in the passage's text, else the one in which the passage starts; from 1. */
   readonly line: number
   /** The headings above the passage, joined with ` > `. */
   readonly heading: string
@@ -162,7 +162,10 @@ interface Best {
 
 interface Passage {
   readonly passage: number
-  readonly line: number
+  /** One number, or one for each line of the body. */
+  readonly lines: string
+  /** The body up to its first match; absent when it has none. */
+  readonly before: string | null
   readonly heading: string
   readonly snippet: string
 }
@@ -213,8 +216,10 @@ const readPassages = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyMap<number, Passage>, SqlError> {
   const table = ftsTable(generation)
   const rows = yield* sql.unsafe<Passage>(
-    `SELECT rowid AS passage, line, heading, snippet(${table}, 2, ?, ?, '…', ${snippetTokens}) AS snippet
-    FROM ${table} WHERE ${table} MATCH ? AND rowid IN (SELECT value FROM json_each(?))`,
+    `SELECT rowid AS passage, CAST(line AS TEXT) AS lines, heading,
+      snippet(${table}, 2, ?1, ?2, '…', ${snippetTokens}) AS snippet,
+      substr(highlight(${table}, 2, ?1, ''), 1, nullif(instr(highlight(${table}, 2, ?1, ''), ?1), 0)) AS before
+    FROM ${table} WHERE ${table} MATCH ?3 AND rowid IN (SELECT value FROM json_each(?4))`,
     [highlightStart, highlightEnd, match, JSON.stringify(best.map((row) => row.passage))]
   )
   return new Map(rows.map((row) => [row.passage, row]))
@@ -224,11 +229,17 @@ const toHit = (row: Best, passage: Passage | undefined): Hit => ({
   scope: row.scope,
   path: row.path,
   title: row.title,
-  line: passage?.line ?? 1,
+  line: passage === undefined ? 1 : lineOf(passage),
   heading: passage?.heading ?? "",
   snippet: toSnippet(passage?.snippet ?? ""),
   score: -row.score
 })
+
+const lineOf = ({ before, lines }: Passage): number => {
+  const numbers = lines.split(",").map(Number)
+  const down = before === null ? 0 : before.split("\n").length - 1
+  return numbers[down] ?? numbers[0]! + down
+}
 
 const toSnippet = (marked: string): Snippet => {
   const highlights: Array<readonly [number, number]> = []

@@ -63,6 +63,35 @@ export interface SkippedDocument {
 }
 
 /**
+ * Which documents without passages are asked for. Default: all of them.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface SkippedOptions {
+  readonly scope?: Scope | undefined
+  /** Only paths that start with exactly this. */
+  readonly prefix?: string | undefined
+  /** Only these paths. */
+  readonly among?: ReadonlyArray<string> | undefined
+  /** Not these paths. */
+  readonly except?: ReadonlyArray<string> | undefined
+  /** How many are listed at most. Default 1,000. */
+  readonly limit?: number | undefined
+}
+
+/**
+ * `total` counts all, of which `documents` lists the first.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface SkippedDocuments {
+  readonly total: number
+  readonly documents: ReadonlyArray<SkippedDocument>
+}
+
+/**
  * A document as the index knows it.
  *
  * @since 0.1.0
@@ -74,7 +103,8 @@ export interface DocumentDigest {
 }
 
 /**
- * About how many bytes a value takes in memory, for `Follower`'s `weigh`.
+ * About how many bytes of text a value has, for `Follower`'s `weigh`. A passage that is removed counts as one of average
+ * size: FTS5 has to take its words apart again.
  *
  * @since 0.1.0
  * @category models
@@ -93,7 +123,7 @@ export const weigh = (value: Indexed): number => {
  * @since 0.1.0
  * @category models
  */
-export const extraction = "1"
+export const extraction = "2"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // errors
@@ -171,8 +201,8 @@ export class SearchIndex extends Context.Service<
       scope: Scope,
       options?: { readonly after?: string | undefined; readonly prefix?: string | undefined }
     ) => Effect.Effect<ReadonlyArray<DocumentDigest>, SqlError>
-    /** At most 1,000 documents without passages, by scope and path. */
-    readonly skipped: (scope?: Scope) => Effect.Effect<ReadonlyArray<SkippedDocument>, SqlError>
+    /** The documents without passages in the active generation, by scope and path in byte order. */
+    readonly skipped: (options?: SkippedOptions) => Effect.Effect<SkippedDocuments, SqlError>
     /** Checks the active generation: FTS5's own integrity check, and that passages and documents fit together. */
     readonly check: Effect.Effect<void, IndexCorrupt | SqlError>
   }
@@ -202,7 +232,7 @@ export const make: Effect.Effect<
     writer: (generation) => Writer.make(sql, generation.id),
     documents: countDocuments(sql),
     digests: Effect.fn("SearchIndex.digests")((scope, options) => listDigests(sql, scope, options ?? {})),
-    skipped: Effect.fn("SearchIndex.skipped")((scope) => listSkipped(sql, scope)),
+    skipped: Effect.fn("SearchIndex.skipped")((options) => listSkipped(sql, options ?? {})),
     check: Effect.flatMap(generations.active, (active) =>
       Option.isNone(active) ? Effect.void : check(sql, durable, active.value.id)
     )
@@ -310,20 +340,31 @@ const listDigests = (
     [scope, options.after ?? "", options.prefix ?? ""]
   )
 
-const decodeSkipped = Schema.decodeEffect(
+const decodeSkipped = Schema.decodeUnknownEffect(
   Schema.Array(Schema.Struct({ scope: Scope, path: Path, reason: Schema.fromJsonString(SkipReason) }))
 )
 
 /** What is stored was encoded by the writer, so that a row which does not decode is a fault of this module. */
-const listSkipped = (sql: SqlClient.SqlClient, scope: Scope | undefined) =>
-  Effect.flatMap(
-    sql.unsafe<{ readonly scope: string; readonly path: string; readonly reason: string }>(
-      `SELECT scope, path, skipped AS reason FROM strata_search_document
-      WHERE ${inActive} AND skipped IS NOT NULL AND (?1 IS NULL OR scope = ?1) ORDER BY scope, path LIMIT 1000`,
-      [scope ?? null]
-    ),
-    (rows) => Effect.catchTag(decodeSkipped(rows), "SchemaError", Effect.die)
+const listSkipped = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  { among, except, limit, prefix, scope }: SkippedOptions
+): Effect.fn.Return<SkippedDocuments, SqlError> {
+  const rows = yield* sql.unsafe<{ readonly total: number }>(
+    `SELECT scope, path, skipped AS reason, count(*) OVER () AS total FROM strata_search_document
+    WHERE ${inActive} AND skipped IS NOT NULL AND (?1 IS NULL OR scope = ?1) AND substr(path, 1, length(?2)) = ?2
+      AND (?3 IS NULL OR path IN (SELECT value FROM json_each(?3))) AND path NOT IN (SELECT value FROM json_each(?4))
+    ORDER BY scope, path LIMIT ?5`,
+    [
+      scope ?? null,
+      prefix ?? "",
+      among === undefined ? null : JSON.stringify(among),
+      JSON.stringify(except ?? []),
+      limit ?? 1000
+    ]
   )
+  const documents = yield* Effect.catchTag(decodeSkipped(rows), "SchemaError", Effect.die)
+  return { total: rows[0]?.total ?? 0, documents }
+})
 
 const check = Effect.fn("SearchIndex.check")(function* (
   sql: SqlClient.SqlClient,

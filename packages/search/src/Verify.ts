@@ -37,6 +37,17 @@ export interface VerifyOptions extends Omit<FileTree.WalkOptions, "under"> {
 }
 
 /**
+ * What cannot be compared, and why. The path of a name that is none shows it escaped.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Unreadable {
+  readonly path: string
+  readonly reason: string
+}
+
+/**
  * Where index and directory differ.
  *
  * @since 0.1.0
@@ -49,8 +60,8 @@ export interface Differences {
   readonly stale: ReadonlyArray<Path>
   /** Documents whose file is gone, or is not to be indexed any more. */
   readonly orphaned: ReadonlyArray<Path>
-  /** Files and directories that cannot be read, of which nothing can be said. */
-  readonly unreadable: ReadonlyArray<{ readonly path: Path; readonly reason: string }>
+  /** Files and directories that cannot be read or whose names are no paths, of which nothing can be said. */
+  readonly unreadable: ReadonlyArray<Unreadable>
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -71,7 +82,7 @@ export const compare = Effect.fn("Verify.compare")(function* (
   const held = yield* allDigests(index, options.scope)
   const missing: Array<Path> = []
   const stale: Array<Path> = []
-  const unreadable: Array<{ readonly path: Path; readonly reason: string }> = []
+  const unreadable: Array<Unreadable> = []
   const unknown: Array<string> = []
   const visit = Effect.fnUntraced(function* (directory: FileTree.Directory) {
     unknown.push(...unknownIn(directory))
@@ -120,9 +131,9 @@ export const repair = Effect.fn("Verify.repair")(function* (
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
-const unreadableEntries = ({ problems }: FileTree.Directory): Differences["unreadable"] =>
+const unreadableEntries = ({ problems }: FileTree.Directory): ReadonlyArray<Unreadable> =>
   problems.flatMap(({ path, reason }) =>
-    reason._tag === "Unreadable" ? [{ path: Path.make(path), reason: `it cannot be read (${reason.code})` }] : []
+    FileTree.isFault(reason) ? [{ path, reason: FileTree.describe(reason) }] : []
   )
 
 const allDigests = Effect.fnUntraced(function* (index: SearchIndex["Service"], scope: Scope) {

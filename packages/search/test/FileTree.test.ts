@@ -74,6 +74,18 @@ describe("FileTree", () => {
       })
     )
 
+    it.live("leaves out exactly the files it is told to, by whatever path it comes to them", () =>
+      Effect.gen(function* () {
+        const root = yield* tree({ "a/index.db": "x", "b/index.db": "x", "a/index.db-wal": "x" })
+        Fs.symlinkSync("a", Path.join(root, "link"))
+        const exclude = [Path.join(root, "link/index.db"), Path.join(root, "nowhere/index.db-wal")]
+        assert.deepStrictEqual(yield* walkFiles(root, { exclude }), ["a/index.db-wal", "b/index.db"])
+        assert.deepStrictEqual(yield* walkFiles(`${root}/link`, { exclude }), ["index.db-wal"])
+        assert.isTrue(yield* FileTree.isIgnored(root, "a/index.db", { exclude }))
+        assert.isFalse(yield* FileTree.isIgnored(root, "b/index.db", { exclude }))
+      })
+    )
+
     it.live("walks an empty directory, by any name of it", () =>
       Effect.gen(function* () {
         const root = yield* temporary

@@ -95,7 +95,7 @@ describe("Markdown", () => {
   it("takes a long heading for text", () => {
     const long = "word ".repeat(60).trim()
     assert.deepStrictEqual(extract(source("# A", `## ${long}`, "text")).passages, [
-      { line: 2, heading: "A", body: `${long}\n\ntext` }
+      { line: 2, lines: [2, 2, 3], heading: "A", body: `${long}\n\ntext` }
     ])
   })
 

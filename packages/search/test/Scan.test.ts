@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as fs from "node:fs"
 import { join } from "node:path"
 import { execFileSync } from "node:child_process"
+import * as FileTree from "@strata/search/FileTree"
 import { asOrdinaryUser, makeWorkspace } from "./workspace.ts"
 
 /** Times so old that they can be trusted. */
@@ -115,7 +116,7 @@ describe("Scan", () => {
 
   it.live("D8: what cannot be indexed is reported by path and reason, and the rest is indexed", () =>
     Effect.gen(function* () {
-      const { index, paths, root, sync, write } = yield* makeWorkspace({ maxBytes: 1_000_000 })
+      const { compare, index, paths, root, scope, sync, write } = yield* makeWorkspace({ maxBytes: 1_000_000 })
       yield* write("good.txt", "good")
       yield* write("empty.txt", "")
       yield* write("binary.dat", new Uint8Array([0, 1, 2, 0, 255, 254, 0, 7]))
@@ -129,11 +130,17 @@ describe("Scan", () => {
         "NotUtf8",
         "SpecialFile"
       ])
+      assert.deepStrictEqual((yield* compare).unreadable, [{ path: "bad\\xff.txt", reason: "the name is not UTF-8" }])
       const skipped = yield* index.skipped()
+      assert.strictEqual(skipped.total, 4)
       assert.deepStrictEqual(
-        skipped.map((one) => `${one.path}: ${one.reason._tag}`),
+        skipped.documents.map((one) => `${one.path}: ${one.reason._tag}`),
         ["binary.dat: Binary", "empty.txt: Empty", "huge.txt: TooLarge", "latin.txt: NotText"]
       )
+      const some = yield* index.skipped({ scope, except: ["empty.txt"], limit: 1 })
+      assert.deepStrictEqual([some.total, some.documents.map(({ path }) => path as string)], [3, ["binary.dat"]])
+      assert.strictEqual((yield* index.skipped({ scope, prefix: "e" })).total, 1)
+      assert.strictEqual((yield* index.skipped({ among: ["huge.txt", "good.txt"] })).total, 1)
       assert.deepStrictEqual(yield* paths("good"), ["good.txt"])
       assert.deepStrictEqual(yield* index.documents, { indexed: 1, skipped: 4 })
     })
@@ -197,6 +204,49 @@ describe("Scan", () => {
       fs.renameSync(`${root}-away`, root)
       yield* remove("a")
       assert.strictEqual((yield* sync({ under: "a/" })).removed, 1)
+    })
+  )
+
+  it.live("D7: a part that was asked for by its name has to have files as well", () =>
+    Effect.gen(function* () {
+      const { paths, remove, root, scan, scope, sync, write } = yield* makeWorkspace()
+      yield* write("disk/one.txt", "word")
+      yield* write("two.txt", "word")
+      yield* sync()
+      yield* remove("disk/one.txt")
+      const named = { scope, under: "disk/", guard: "part" } as const
+      const error = yield* Effect.flip(scan.run(named))
+      assert.strictEqual(error.message, `${root}/disk/ is suddenly empty: nothing was removed from the index`)
+      yield* remove("disk")
+      assert.strictEqual((yield* Effect.flip(scan.run(named)))._tag, "SuddenlyEmpty")
+      assert.strictEqual((yield* paths("word")).length, 2)
+      assert.strictEqual((yield* sync({ ...named, force: true })).removed, 1)
+      assert.strictEqual((yield* scan.run(named)).removed, 0)
+    })
+  )
+
+  it.live("remembers what it could not use, part by part, until that is mended", () =>
+    Effect.gen(function* () {
+      const { root, scan, scope, sync, write } = yield* makeWorkspace()
+      yield* write("a/open.txt", "word")
+      yield* write("b/open.txt", "word")
+      fs.writeFileSync(join(root, "a/bad\nname"), "x")
+      execFileSync("mkfifo", [join(root, "b/pipe")])
+      const known = (under?: string) =>
+        Effect.map(scan.problems(scope, under), (problems) =>
+          problems.map(({ path, reason }) => `${path}: ${FileTree.describe(reason)}`)
+        )
+      yield* sync()
+      const bad = "a/bad\\x0aname: the name has a control character"
+      const pipe = "b/pipe: it is a FIFO, not a regular file"
+      assert.deepStrictEqual(yield* known(), [bad, pipe])
+      assert.deepStrictEqual(yield* known("b/"), [pipe])
+      fs.rmSync(join(root, "a/bad\nname"))
+      fs.rmSync(join(root, "b/pipe"))
+      yield* sync({ under: "b/" })
+      assert.deepStrictEqual(yield* known(), [bad])
+      yield* sync()
+      assert.deepStrictEqual(yield* known(), [])
     })
   )
 

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { Path } from "@strata/dirty-queue/Path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -28,6 +29,26 @@ describe("SearchIndex", () => {
         ["lease", "lease"]
       )
       assert.isAbove(hit!.score, 0)
+    })
+  )
+
+  it.live("gives the line of the first match, however much markup was between", () =>
+    Effect.gen(function* () {
+      const { find, sync, write } = yield* makeWorkspace()
+      yield* write("plain.txt", "one\ntwo\n\nthree needle\nfour needle hay\n")
+      yield* write(
+        "guide.md",
+        "# Needles\n\nfirst\n\n\n\n***\n\n- item\n\n  needle and thread\n\n| a | b |\n|---|---|\n| hay | x |\n"
+      )
+      yield* write("page.html", "<h1>Top</h1>\n<p>one</p>\n\n<ul>\n\n<li>some\nneedle</li></ul>\n")
+      yield* sync()
+      const lines = (query: string) =>
+        Effect.map(find(query), ({ hits }) => Object.fromEntries(hits.map((hit) => [hit.path, hit.line])))
+      assert.deepStrictEqual(yield* lines("needle"), { "plain.txt": 4, "guide.md": 11, "page.html": 7 })
+      assert.deepStrictEqual(yield* lines("hay"), { "plain.txt": 5, "guide.md": 15 })
+      assert.deepStrictEqual(yield* lines('"needle hay"'), { "plain.txt": 5 })
+      // Found by its heading only: where the passage starts.
+      assert.deepStrictEqual(yield* lines("needles"), { "guide.md": 3 })
     })
   )
 
@@ -169,5 +190,27 @@ describe("SearchIndex", () => {
         }
       }),
     { arbitrary: { runs: 20, seed: 3 } }
+  )
+
+  it.live("takes documents out, and puts them in, with little more writing than their passages need", () =>
+    Effect.gen(function* () {
+      const { index, remove, scope, sql, sync, write } = yield* makeWorkspace()
+      const changes = Effect.map(sql.unsafe<{ readonly n: number }>("SELECT total_changes() AS n"), ([row]) => row!.n)
+      const count = 300
+      for (let i = 0; i < count; i++) yield* write(`many/f${i}.txt`, `common word${i} other${i % 7}`)
+      yield* write("kept.txt", "kept")
+      const start = yield* changes
+      yield* sync()
+      const filled = yield* changes
+      const weights = yield* index.writer(yield* index.ensureActive).weights!(scope, [Path.make("kept.txt")])
+      assert.deepStrictEqual([...weights], [["kept.txt", 1200]])
+      yield* remove("many")
+      yield* sync()
+      // Rows of the changelog, the queue, the documents and FTS5's three tables, by triggers too: about 9 a document.
+      assert.isBelow((filled - start) / count, 11)
+      assert.isBelow(((yield* changes) - filled) / count, 11)
+      assert.strictEqual(yield* passages(sql), 1)
+      yield* index.check
+    })
   )
 })

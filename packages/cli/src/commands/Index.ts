@@ -62,19 +62,24 @@ export const index = Command.make(
     const operation = yield* Effect.promise(() => import("../operations/Index.ts"))
     if (!force) yield* Effect.forEach(directories, requireDirectory, { discard: true })
     const file = yield* DatabaseFile.existingOrNew(database)
-    const { failures, result } = yield* Effect.scoped(
+    yield* DatabaseFile.tellElsewhere(database, file)
+    const result = yield* Effect.scoped(
       Effect.flatMap(Progress.make("Indexing"), (progress) =>
-        operation.index({ database: file, directories, force, progress })
+        DatabaseFile.naming(file, operation.index({ database: file, directories, force, progress }))
       )
     )
-    yield* output.failures(failures)
+    yield* output.failures(result)
     yield* output.result(result, () => indexLines(result))
     if (result.failed > 0) {
       return yield* new FinishedWithFailures({ failed: result.failed })
     }
   })
 ).pipe(
-  Command.withDescription("Index directories: what is new or changed is read, what is gone is removed"),
+  Command.withDescription(
+    "Index directories: what is new or changed is read, what is gone is removed. Text files up to 16 MiB are indexed, " +
+      "hidden ones such as .env too; UTF-8, or UTF-16 with a byte order mark, is text. Left out are .git and .strata, " +
+      "links, the index itself, and what a .gitignore in the directory or below it excludes"
+  ),
   Command.withExamples([
     { command: "strata index docs", description: "Index docs, or bring its index up to date" },
     { command: "strata index docs src --json", description: "Index two directories, with counts for a script" }

@@ -24,10 +24,12 @@ export const rebuild = Command.make(
     const output = yield* Output
     const file = yield* DatabaseFile.existing(database)
     const operation = yield* Effect.promise(() => import("../operations/Rebuild.ts"))
-    const { failures, result } = yield* Effect.scoped(
-      Effect.flatMap(Progress.make("Rebuilding"), (progress) => operation.rebuild({ database: file, progress }))
+    const result = yield* Effect.scoped(
+      Effect.flatMap(Progress.make("Rebuilding"), (progress) =>
+        DatabaseFile.naming(file, operation.rebuild({ database: file, progress }))
+      )
     )
-    yield* output.failures(failures)
+    yield* output.failures(result)
     yield* output.result(result, () => indexLines(result))
     if (result.failed > 0) {
       return yield* new FinishedWithFailures({ failed: result.failed })

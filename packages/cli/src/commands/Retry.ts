@@ -24,13 +24,15 @@ export const retry = Command.make(
     const output = yield* Output
     const file = yield* DatabaseFile.existing(database)
     const operation = yield* Effect.promise(() => import("../operations/Retry.ts"))
-    const { failures, result } = yield* Effect.scoped(
-      Effect.flatMap(Progress.make("Retrying"), (progress) => operation.retry({ database: file, progress }))
+    const result = yield* Effect.scoped(
+      Effect.flatMap(Progress.make("Retrying"), (progress) =>
+        DatabaseFile.naming(file, operation.retry({ database: file, progress }))
+      )
     )
-    yield* output.failures(failures)
+    yield* output.failures(result)
     yield* output.result(result, () => [`${count(result.revived, "dead letter")} revived`, ...indexLines(result)])
     if (result.failed > 0) {
       return yield* new FinishedWithFailures({ failed: result.failed })
     }
   })
-).pipe(Command.withDescription("Try again what failed for good (the dead letters)"))
+).pipe(Command.withDescription("Try again only what failed, also what failed for good (the dead letters)"))

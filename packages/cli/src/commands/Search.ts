@@ -22,7 +22,7 @@ export const search = Command.make(
   {
     words: Argument.String("QUERY").pipe(
       Argument.withDescription(
-        'Words that must all occur; "a phrase", a prefix*, -excluded. After -- when it begins with -'
+        'Words that must all occur; "a phrase", a prefix*, -excluded, a OR b, a NOT b. After -- when it begins with -'
       ),
       Argument.variadic({ min: 1 })
     ),
@@ -52,7 +52,7 @@ export const search = Command.make(
     const output = yield* Output
     const file = yield* DatabaseFile.existing(database)
     const operation = yield* Effect.promise(() => import("../operations/Search.ts"))
-    const found = yield* operation.search({ database: file, query, limit, pathPrefix, sync })
+    const found = yield* DatabaseFile.naming(file, operation.search({ database: file, query, limit, pathPrefix, sync }))
     const result: SearchResult = {
       query,
       total: found.total,
@@ -64,7 +64,10 @@ export const search = Command.make(
     }
   })
 ).pipe(
-  Command.withDescription("Find text: path, line, heading and snippet of the best passages"),
+  Command.withDescription(
+    "Find text: path, line of the first match, heading and snippet of the best passages. Whole words are compared, " +
+      "without case and accents, in text, headings and titles; the name of a file without a title is its title"
+  ),
   Command.withExamples([
     { command: "strata search 'group commit'", description: "Passages with both words" },
     { command: "strata search --limit 3 '\"group commit\"' --json", description: "The phrase, for a script" },

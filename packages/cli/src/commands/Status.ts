@@ -22,7 +22,7 @@ export const status = Command.make(
     const output = yield* Output
     const file = yield* DatabaseFile.existing(database)
     const operation = yield* Effect.promise(() => import("../operations/Status.ts"))
-    const result = yield* operation.status({ database: file })
+    const result = yield* DatabaseFile.naming(file, operation.status({ database: file }))
     yield* output.result(result, (style) => statusLines(result, style))
   })
 ).pipe(Command.withDescription("Show documents, what waits to be indexed and for how long, failures, and size"))

@@ -30,12 +30,16 @@ export const verify = Command.make(
     const output = yield* Output
     const file = yield* DatabaseFile.existing(database)
     const operation = yield* Effect.promise(() => import("../operations/Verify.ts"))
-    const result = yield* operation.verify({ database: file, repair })
+    const result = yield* DatabaseFile.naming(file, operation.verify({ database: file, repair }))
     yield* output.result(result, (style) => verifyLines(result, style))
     if (!result.ok) {
       return yield* new FinishedWithFailures({
-        failed: result.missing.length + result.stale.length + result.orphaned.length
+        failed: result.missing.length + result.stale.length + result.orphaned.length + result.failed
       })
     }
   })
-).pipe(Command.withDescription("Compare the index with the directories; exit code 1 where they differ"))
+).pipe(
+  Command.withDescription(
+    "Compare the index with the directories; exit code 1 where they differ or a file cannot be read"
+  )
+)

@@ -6,10 +6,11 @@
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
+import { relative } from "node:path"
 import * as DatabaseFile from "../DatabaseFile.ts"
 import { Output } from "../Output.ts"
 import { root } from "../Root.ts"
-import { count } from "../internal/lines.ts"
+import { watchLines } from "../internal/lines.ts"
 
 /**
  * @since 0.1.0
@@ -28,19 +29,26 @@ export const watch = Command.make(
     const output = yield* Output
     const operation = yield* Effect.promise(() => import("../operations/Watch.ts"))
     const file = yield* DatabaseFile.existingOrNew(database)
-    return yield* operation.watch({
+    yield* DatabaseFile.tellElsewhere(database, file)
+    const watching = operation.watch({
       database: file,
       directories,
-      onChange: ({ failures, indexed, removed }) =>
+      onReady: output.notice(`watching ${directories.map((directory) => relative(".", directory) || ".").join(", ")}`),
+      onChange: (result) =>
         Effect.andThen(
-          output.failures(failures),
-          output.result({ indexed, removed, failed: failures.length }, () => [
-            `${count(indexed, "file")} indexed, ${removed} removed, ${failures.length} failed`
-          ])
+          output.failures(result),
+          // Nothing to tell people at the start, while a program waits for the first result.
+          output.json || result.indexed + result.removed + result.failed > 0
+            ? output.result(result, () => watchLines(result))
+            : Effect.void
         )
     })
+    return yield* DatabaseFile.naming(file, watching)
   })
 ).pipe(
-  Command.withDescription("Keep directories indexed until interrupted: a change is found within a second"),
+  Command.withDescription(
+    "Keep directories indexed until interrupted. A change is found within a second, unless it is one of very many or a " +
+      "file of many megabytes, which takes as long as indexing it"
+  ),
   Command.withExamples([{ command: "strata watch docs", description: "Index docs and then every change in it" }])
 )

@@ -1,11 +1,16 @@
 import { visible, type Style } from "../Output.ts"
-import type { Hit, IndexResult, StatusResult, VerifyResult } from "../Results.ts"
+import type { Failure, Hit, IndexResult, Listed, StatusResult, VerifyResult, WatchResult } from "../Results.ts"
 
 /** Results as lines for people. */
 
 export const indexLines = (result: IndexResult): ReadonlyArray<string> => [
   `${count(result.scanned, "file")} in ${duration(result.elapsedMs)}: ${result.indexed} indexed, ` +
-    `${result.unchanged} unchanged, ${result.removed} removed, ${result.failed} failed`
+    `${result.unchanged} unchanged, ${result.skipped} skipped, ${result.removed} removed, ${result.failed} failed`,
+  ...skipLines(result)
+]
+
+export const watchLines = (result: WatchResult): ReadonlyArray<string> => [
+  `${count(result.indexed, "file")} indexed, ${result.removed} removed, ${result.failed} failed`
 ]
 
 /** A hit as the operation gives it: the snippet in parts, so that matches can be marked in any way. */
@@ -27,17 +32,39 @@ export const statusLines = (status: StatusResult, style: Style): ReadonlyArray<s
     ["documents", String(status.documents)],
     ["waiting", status.dirty === 0 ? "0" : `${status.dirty}, the oldest for ${duration(status.oldestDirtyMs)}`],
     ["failing", String(status.failing)],
-    ["dead letters", String(status.deadLetters)]
+    ["dead letters", String(status.deadLetters)],
+    ["skipped", String(status.skipped)]
   ]
-  return rows.map(([name, value]) => `${style.faint(name.padEnd(12))}  ${value}`)
+  return [
+    ...rows.map(([name, value]) => `${style.faint(name.padEnd(12))}  ${value}`),
+    ...failureLines(status),
+    ...skipLines(status)
+  ]
 }
 
 export const verifyLines = (result: VerifyResult, style: Style): ReadonlyArray<string> => {
   const differences = (["missing", "stale", "orphaned"] as const).flatMap((kind) =>
     result[kind].map((path) => `${style.strong(kind.padEnd(8))}  ${style.path(visible(path))}`)
   )
-  return differences.length === 0 ? ["the index agrees with the directories"] : differences
+  const damage = result.damaged ? ["the full-text index is damaged: strata verify --repair rebuilds it"] : []
+  const wrong = [...damage, ...differences]
+  const summary = result.failed === 0 ? "the index agrees with the directories" : "all else in the index agrees"
+  return [...failureLines(result), ...skipLines(result), ...(wrong.length === 0 ? [summary] : wrong)]
 }
+
+/** How many paths that failed or were skipped people are shown. */
+const shownPaths = 20
+
+const pathLines = (kind: string, list: ReadonlyArray<Failure>, total: number): ReadonlyArray<string> => {
+  const shown = list.slice(0, shownPaths)
+  const lines = shown.map(({ path, reason }) => `${kind.padEnd(8)}  ${visible(path)}: ${visible(reason)}`)
+  return total > shown.length ? [...lines, `${"".padEnd(8)}  and ${total - shown.length} more`] : lines
+}
+
+export const failureLines = ({ failed, failures }: Pick<Listed, "failed" | "failures">): ReadonlyArray<string> =>
+  pathLines("failed", failures, failed)
+
+const skipLines = ({ skipped, skips }: Listed): ReadonlyArray<string> => pathLines("skipped", skips, skipped)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers

@@ -8,3 +8,7 @@ export const baseOf = (database: string): string => {
   const folder = NodePath.dirname(database)
   return NodePath.basename(folder) === ".strata" ? NodePath.dirname(folder) : folder
 }
+
+/** A database and what SQLite keeps beside it. */
+export const filesOf = (database: string): ReadonlyArray<string> =>
+  ["", "-wal", "-shm", "-journal"].map((suffix) => database + suffix)

@@ -6,8 +6,11 @@ import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as Directories from "../Directories.ts"
+import * as Findings from "../Findings.ts"
 import type { Progress } from "../Progress.ts"
-import type { Failure, IndexResult } from "../Results.ts"
+import type { IndexResult, Listed } from "../Results.ts"
+import * as Synchronising from "../Synchronising.ts"
 import * as Workspace from "../Workspace.ts"
 
 /**
@@ -40,55 +43,48 @@ export const index = (options: {
     const start = yield* Clock.currentTimeMillis
     const { counts } = yield* Workspace.Workspace
     const before = yield* counts
-    const targets = yield* Effect.forEach(options.directories, (directory) =>
-      addOrRemove(directory, options.force)
-    ).pipe(Effect.map(Arr.getSomes))
-    const synced = yield* Effect.catchTag(Workspace.sync(targets, options), "SuddenlyEmpty", (error) =>
-      Effect.fail(new Refused({ reason: error }))
+    const named = yield* Effect.forEach(options.directories, (directory) => addOrRemove(directory, options.force))
+    const targets = Directories.outermost(Arr.getSomes(named))
+    // Each directory was named because it is there, so that an empty one is an accident.
+    const synced = yield* Effect.catchTag(
+      Synchronising.sync(targets, { ...options, guard: "part" }),
+      "SuddenlyEmpty",
+      (error) => Effect.fail(new Refused({ reason: error }))
     )
-    yield* Workspace.mergeRoots(targets)
-    yield* Workspace.pruneChangelog()
+    yield* Directories.mergeRoots(targets)
+    yield* Synchronising.pruneChangelog()
     const removed = (yield* counts).removed - before.removed
-    return yield* report({ ...synced, removed }, start, targets)
+    const elapsedMs = (yield* Clock.currentTimeMillis) - start
+    return toResult({ ...synced, removed }, yield* Findings.list(targets), elapsedMs)
   }).pipe(Effect.provide(Workspace.layer(options.database)))
 
 /** A directory that is gone is an accident, unless that is said to be none: then it leaves the index. */
 const addOrRemove = (directory: string, force: boolean) =>
-  Effect.asSome(Workspace.addRoot(directory)).pipe(
+  Effect.asSome(Directories.addRoot(directory)).pipe(
     Effect.catchTag("FileTreeError", (error) =>
-      Effect.flatMap(force ? Workspace.removeRoot(directory) : Effect.succeed(false), (removed) =>
-        removed ? Effect.succeedNone : Effect.fail(error)
-      )
+      force ? Directories.removeMissing(directory, error) : Effect.fail(error)
     )
   )
 
 /**
- * The result of a command that brought an index up to date, with what failed and what was passed over.
+ * The result of a command that brought an index up to date. What else was found is unchanged; where other processes
+ * changed the index or the files meanwhile, more may have been looked at than was found.
  *
  * @since 0.1.0
  * @category results
  */
-export const report = Effect.fnUntraced(function* (
-  synced: Workspace.Synced,
-  start: number,
-  targets: ReadonlyArray<Workspace.Target>
-): Effect.fn.Return<
-  { readonly result: IndexResult; readonly failures: ReadonlyArray<Failure> },
-  Effect.Error<ReturnType<typeof Workspace.listSkipped>>,
-  Workspace.Workspace
-> {
-  const skipped = yield* Workspace.listSkipped(targets.map((target) => target.scope))
-  const failed = synced.failures.length
+export const toResult = (
+  { found, indexed, removed }: Synchronising.Synced,
+  listed: Listed,
+  elapsedMs: number
+): IndexResult => {
+  const unchanged = Math.max(0, found - indexed - listed.skipped - listed.failed)
   return {
-    result: {
-      scanned: synced.scanned,
-      indexed: synced.indexed,
-      unchanged: Math.max(0, synced.scanned - synced.indexed - failed),
-      removed: synced.removed,
-      failed,
-      elapsedMs: (yield* Clock.currentTimeMillis) - start,
-      skipped
-    },
-    failures: synced.failures
+    scanned: indexed + unchanged + listed.skipped + listed.failed,
+    indexed,
+    unchanged,
+    removed,
+    elapsedMs,
+    ...listed
   }
-})
+}

@@ -4,9 +4,10 @@
 import * as Rebuilding from "@strata/follower/Rebuild"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Findings from "../Findings.ts"
 import type { Progress } from "../Progress.ts"
 import * as Workspace from "../Workspace.ts"
-import { report } from "./Index.ts"
+import { toResult } from "./Index.ts"
 
 /**
  * Builds the index anew beside the one that serves, and switches when it has caught up. A rebuild that was interrupted
@@ -23,9 +24,10 @@ export const rebuild = (options: { readonly database: string; readonly progress:
     const targets = (yield* workspace.queue.registrations()).map(({ scope }) => ({ scope, under: "" }))
     const { indexed, removed } = yield* workspace.counts
     const documents = yield* workspace.index.documents
-    const failures = yield* Workspace.listFailures(targets.map((target) => target.scope))
-    const scanned = documents.indexed + documents.skipped + failures.length
-    return yield* report({ scanned, indexed, removed, failures }, start, targets)
+    const listed = yield* Findings.list(targets)
+    const elapsedMs = (yield* Clock.currentTimeMillis) - start
+    const found = documents.indexed + listed.skipped + listed.failed
+    return toResult({ found, indexed, removed }, listed, elapsedMs)
   }).pipe(Effect.scoped, Effect.provide(Workspace.layerExisting(options.database)))
 
 /**

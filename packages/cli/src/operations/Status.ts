@@ -4,6 +4,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { statSync } from "node:fs"
+import * as Findings from "../Findings.ts"
 import type { StatusResult } from "../Results.ts"
 import * as Workspace from "../Workspace.ts"
 
@@ -16,7 +17,7 @@ import * as Workspace from "../Workspace.ts"
 export const status = (options: { readonly database: string }) =>
   Effect.gen(function* () {
     const { base, follower, index, queue, roots } = yield* Workspace.Workspace
-    const documents = yield* index.documents
+    const { indexed } = yield* index.documents
     const { total } = yield* queue.stats({ follower: follower.name })
     const scopes = yield* roots
     const now = yield* Clock.currentTimeMillis
@@ -24,13 +25,12 @@ export const status = (options: { readonly database: string }) =>
       database: options.database,
       databaseBytes: sizeOf(options.database) + sizeOf(`${options.database}-wal`),
       directories: scopes.map((scope) => Workspace.display(base, scope, "")),
-      documents: documents.indexed,
-      skipped: documents.skipped,
+      documents: indexed,
       dirty: total.rows - total.dead,
       oldestDirtyMs: total.oldestDirtyAt === undefined ? 0 : Math.max(0, now - total.oldestDirtyAt),
       failing: total.failing,
       deadLetters: total.dead,
-      failures: yield* Workspace.listFailures(scopes)
+      ...(yield* Findings.list(scopes.map((scope) => ({ scope, under: "" }))))
     } satisfies StatusResult
   }).pipe(Effect.provide(Workspace.layerExisting(options.database)))
 

@@ -2,6 +2,7 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Synchronising from "../Synchronising.ts"
 import * as Workspace from "../Workspace.ts"
 
 /**
@@ -13,5 +14,5 @@ import * as Workspace from "../Workspace.ts"
 export const syncAll = (database: string) =>
   Effect.gen(function* () {
     const { roots } = yield* Workspace.Workspace
-    yield* Workspace.sync((yield* roots).map((scope) => ({ scope, under: "" })))
+    yield* Synchronising.sync((yield* roots).map((scope) => ({ scope, under: "" })))
   }).pipe(Effect.provide(Workspace.layerExisting(database)))

@@ -1,11 +1,13 @@
 /**
  * @since 0.1.0
  */
-import type { Path, Scope } from "@strata/dirty-queue/Path"
+import type { Scope } from "@strata/dirty-queue/Path"
 import * as Verifying from "@strata/search/Verify"
 import * as Effect from "effect/Effect"
+import * as Findings from "../Findings.ts"
 import * as Progress from "../Progress.ts"
-import type { VerifyResult } from "../Results.ts"
+import { type Failure, listLimit, type VerifyResult } from "../Results.ts"
+import * as Synchronising from "../Synchronising.ts"
 import * as Workspace from "../Workspace.ts"
 import * as Rebuild from "./Rebuild.ts"
 
@@ -21,11 +23,13 @@ export const verify = (options: { readonly database: string; readonly repair: bo
     if (!options.repair) return yield* compareAll
     const { roots } = yield* Workspace.Workspace
     const targets = (yield* roots).map((scope) => ({ scope, under: "" }))
-    yield* Workspace.sync(targets)
+    yield* Synchronising.sync(targets)
     const found = yield* Effect.forEach(yield* roots, compare)
     yield* Effect.forEach(found, ({ differences, scope }) => Verifying.repair(scope, differences), { discard: true })
     const { follower } = yield* Workspace.Workspace
-    yield* Effect.forEach(found, ({ scope }) => Workspace.settle(follower, scope, () => Effect.void), { discard: true })
+    yield* Effect.forEach(found, ({ scope }) => Synchronising.settle(follower, scope, () => Effect.void), {
+      discard: true
+    })
     const mended = yield* compareAll
     if (!mended.damaged) return mended
     yield* Rebuild.run(Progress.silent)
@@ -37,24 +41,47 @@ export const verify = (options: { readonly database: string; readonly repair: bo
 // ---------------------------------------------------------------------------------------------------------------------
 
 const compare = Effect.fnUntraced(function* (scope: Scope) {
-  const { base, reader } = yield* Workspace.Workspace
-  return { scope, differences: yield* Verifying.compare({ base, scope, reader }) }
+  const { base, exclude, reader } = yield* Workspace.Workspace
+  return { scope, differences: yield* Verifying.compare({ base, exclude, scope, reader }) }
 })
 
 const compareAll = Effect.gen(function* () {
   const { base, index, roots } = yield* Workspace.Workspace
-  const found = yield* Effect.forEach(yield* roots, compare)
+  const scopes = yield* roots
+  const found = yield* Effect.forEach(scopes, compare)
   const damaged = yield* Effect.as(index.check, false).pipe(Effect.catchTag("IndexCorrupt", () => Effect.succeed(true)))
+  const failing = yield* listFailing(scopes, found)
+  // What cannot be indexed differs for that reason, and is not told twice.
   const list = (kind: "missing" | "stale" | "orphaned") =>
     found.flatMap(({ differences, scope }) =>
-      differences[kind].map((path: Path) => Workspace.display(base, scope, path))
+      differences[kind].map((path) => Workspace.display(base, scope, path)).filter((path) => !failing.has(path))
     )
   const [missing, stale, orphaned] = [list("missing"), list("stale"), list("orphaned")]
+  const { skipped, skips } = yield* Findings.list(scopes.map((scope) => ({ scope, under: "" })))
   return {
-    ok: !damaged && missing.length + stale.length + orphaned.length === 0,
+    ok: !damaged && missing.length + stale.length + orphaned.length + failing.size === 0,
     missing,
     stale,
     orphaned,
-    damaged
+    damaged,
+    failed: failing.size,
+    failures: [...failing].slice(0, listLimit).map(([path, reason]): Failure => ({ path, reason })),
+    skipped,
+    skips
   } satisfies VerifyResult
+})
+
+/** What cannot be read now or, for another reason, was not indexed: reasons by path. */
+const listFailing = Effect.fnUntraced(function* (
+  scopes: ReadonlyArray<Scope>,
+  found: ReadonlyArray<Effect.Success<ReturnType<typeof compare>>>
+) {
+  const { base } = yield* Workspace.Workspace
+  const failures = yield* Findings.failures(scopes.map((scope) => ({ scope, under: "" })))
+  return new Map([
+    ...failures.map(({ path, reason }) => [path, reason] as const),
+    ...found.flatMap(({ differences, scope }) =>
+      differences.unreadable.map(({ path, reason }) => [Workspace.display(base, scope, path), reason] as const)
+    )
+  ])
 })

@@ -1,31 +1,26 @@
 /**
  * @since 0.1.0
  */
+import type { Scope } from "@strata/dirty-queue/Path"
 import * as FollowerScheduler from "@strata/follower/FollowerScheduler"
 import * as FileTree from "@strata/search/FileTree"
 import * as Roots from "@strata/search/Roots"
+import type * as Scan from "@strata/search/Scan"
 import { type FSWatcher, watch as watchFiles } from "chokidar"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { existsSync } from "node:fs"
 import * as NodePath from "node:path"
-import type { Failure } from "../Results.ts"
+import * as Directories from "../Directories.ts"
+import * as Findings from "../Findings.ts"
+import * as FreshFailures from "../internal/freshFailures.ts"
+import { type Failure, listLimit, type WatchResult } from "../Results.ts"
+import * as Synchronising from "../Synchronising.ts"
 import * as Workspace from "../Workspace.ts"
-
-/**
- * What was brought up to date since the last report.
- *
- * @since 0.1.0
- * @category models
- */
-export interface Change {
-  readonly indexed: number
-  readonly removed: number
-  readonly failures: ReadonlyArray<Failure>
-}
 
 /**
  * What to watch.
@@ -38,8 +33,10 @@ export interface WatchOptions {
   readonly database: string
   /** Absolute. */
   readonly directories: ReadonlyArray<string>
+  /** Told once that every change from now on is seen. */
+  readonly onReady: Effect.Effect<void>
   /** Told what the first scan came to, and then what each piece of work did. */
-  readonly onChange: (change: Change) => Effect.Effect<void>
+  readonly onChange: (change: WatchResult) => Effect.Effect<void>
 }
 
 /**
@@ -51,31 +48,65 @@ export interface WatchOptions {
  * @category operations
  */
 export const watch = (options: WatchOptions) =>
-  Effect.andThen(session(options, options.onChange), Effect.forever(session(options, reportWork(options.onChange))))
+  Effect.suspend(() => {
+    const report = makeReport(options.onChange)
+    return Effect.andThen(
+      session(options, report, options.onReady),
+      Effect.forever(session(options, report, Effect.void))
+    )
+  })
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Watches until other folders are to be watched, or another index is to be kept. */
-const session = (options: WatchOptions, onSynced: WatchOptions["onChange"]) =>
+const session = (options: WatchOptions, report: Report, onReady: Effect.Effect<void>) =>
   Effect.gen(function* () {
     const hints = yield* Queue.unbounded<Workspace.Target>()
     const rules = yield* Deferred.make<void>()
-    const targets = yield* Effect.forEach(options.directories, (directory) => Workspace.addRoot(directory))
+    const targets = yield* Effect.forEach(options.directories, (directory) => Directories.addRoot(directory))
     // Before the first scan, so that a change after it is not missed.
     yield* Effect.forEach(targets, (target) => openWatcher(target, hints, rules), { discard: true })
-    yield* onSynced(yield* Workspace.sync(targets))
-    yield* Workspace.mergeRoots(targets)
-    yield* follow(targets, options.onChange)
+    yield* onReady
+    const synced = yield* Synchronising.sync(targets)
+    yield* report.work(synced, yield* Findings.failures(targets))
+    yield* Directories.mergeRoots(targets)
+    yield* follow(targets, report)
     yield* Effect.forkScoped(Effect.forever(Effect.delay(Queue.offerAll(hints, targets), fullScanEvery)))
-    yield* Effect.raceAllFirst([Effect.forever(scanHints(hints)), Deferred.await(rules), replaced])
+    yield* Effect.raceAllFirst([Effect.forever(scanHints(hints, targets, report)), Deferred.await(rules), replaced])
   }).pipe(Effect.scoped, Effect.provide(Workspace.layer(options.database)))
 
-const reportWork =
-  (onChange: WatchOptions["onChange"]): WatchOptions["onChange"] =>
-  (change) =>
-    change.indexed + change.removed + change.failures.length === 0 ? Effect.void : onChange(change)
+/** Tells of work that was done, and once of each failure. */
+interface Report {
+  readonly work: (
+    done: { readonly indexed: number; readonly removed: number },
+    failures: ReadonlyArray<Failure>
+  ) => Effect.Effect<void>
+  /** What became of the scan of a root. */
+  readonly scan: (scope: Scope, failures: ReadonlyArray<Failure>) => Effect.Effect<void>
+}
+
+const makeReport = (onChange: WatchOptions["onChange"]): Report => {
+  const fresh = FreshFailures.make()
+  let isFirst = true
+  const tell = (indexed: number, removed: number, failures: ReadonlyArray<Failure>) =>
+    Effect.suspend(() => {
+      const isWorthTelling = isFirst || indexed + removed + failures.length > 0
+      isFirst = false
+      return isWorthTelling
+        ? onChange({ indexed, removed, failed: failures.length, failures: failures.slice(0, listLimit) })
+        : Effect.void
+    })
+  return {
+    work: ({ indexed, removed }, failures) => tell(indexed, removed, fresh("files", failures)),
+    scan: (scope, failures) =>
+      Effect.suspend(() => {
+        const told = fresh(`scan of ${scope}`, failures)
+        return told.length === 0 ? Effect.void : tell(0, 0, told)
+      })
+  }
+}
 
 /** Ends when a rebuild, here or elsewhere, has put another index in place of the one that is kept. */
 const replaced = Effect.gen(function* () {
@@ -100,7 +131,7 @@ const openWatcher = Effect.fnUntraced(function* (
   hints: Queue.Queue<Workspace.Target>,
   rules: Deferred.Deferred<void>
 ) {
-  const { base } = yield* Workspace.Workspace
+  const { base, exclude } = yield* Workspace.Workspace
   const root = Roots.folderOf(base, target.scope)
   const folder = NodePath.join(root, target.under)
   const hint = (path: string) => {
@@ -112,7 +143,7 @@ const openWatcher = Effect.fnUntraced(function* (
       watchFiles(folder, {
         ignoreInitial: true,
         followSymlinks: false,
-        ignored: (path, stats) => stats !== undefined && passesOver(root, path, stats.isDirectory())
+        ignored: (path, stats) => stats !== undefined && passesOver(root, exclude, path, stats.isDirectory())
       })
     ),
     (watcher) => Effect.promise(() => watcher.close())
@@ -126,9 +157,9 @@ const openWatcher = Effect.fnUntraced(function* (
 })
 
 /** What no scan would list is not watched: a folder that is ignored may hold more files than all others. */
-const passesOver = (root: string, path: string, directory: boolean): boolean => {
+const passesOver = (root: string, exclude: ReadonlyArray<string>, path: string, directory: boolean): boolean => {
   const inside = NodePath.relative(root, path).split(NodePath.sep).join("/")
-  return inside !== "" && Effect.runSync(FileTree.isIgnored(root, directory ? `${inside}/` : inside))
+  return inside !== "" && Effect.runSync(FileTree.isIgnored(root, directory ? `${inside}/` : inside, { exclude }))
 }
 
 const ready = (watcher: FSWatcher): Effect.Effect<void> =>
@@ -137,14 +168,30 @@ const ready = (watcher: FSWatcher): Effect.Effect<void> =>
   })
 
 /** Scans what was named since the last time. A part that cannot be scanned now is named again by the next full scan. */
-const scanHints = Effect.fnUntraced(function* (hints: Queue.Queue<Workspace.Target>) {
+const scanHints = Effect.fnUntraced(function* (
+  hints: Queue.Queue<Workspace.Target>,
+  targets: ReadonlyArray<Workspace.Target>,
+  report: Report
+) {
   const { base, scan } = yield* Workspace.Workspace
   const first = yield* Queue.take(hints)
   yield* Effect.sleep(settleTime)
   const rest = yield* Queue.clear(hints)
-  for (const target of outermost([first, ...rest].map((target) => nearestExisting(base, target)))) {
-    yield* Effect.catch(scan.run(target), (error) => Effect.logWarning("A directory could not be scanned", error))
+  for (const target of Directories.outermost([first, ...rest].map((target) => nearestExisting(base, target)))) {
+    const scanned = yield* Effect.result(scan.run(target))
+    const failures = Result.isFailure(scanned) ? [scanFailure(base, target, scanned.failure)] : []
+    yield* report.scan(target.scope, failures)
   }
+  yield* report.work({ indexed: 0, removed: 0 }, yield* Findings.failures(targets))
+})
+
+const scanFailure = (
+  base: string,
+  { scope, under }: Workspace.Target,
+  error: Effect.Error<ReturnType<Scan.Scan["Service"]["run"]>>
+): Failure => ({
+  path: Workspace.display(base, scope, under),
+  reason: `it could not be scanned, and stays in the index as it was: ${error.message}`
 })
 
 /**
@@ -160,34 +207,18 @@ const nearestExisting = (base: string, { scope, under }: Workspace.Target): Work
   return { scope, under: nearest }
 }
 
-/** Leaves out what is below another target. */
-const outermost = (targets: ReadonlyArray<Workspace.Target>): ReadonlyArray<Workspace.Target> => {
-  const kept: Array<Workspace.Target> = []
-  for (const target of targets.toSorted((a, b) => a.under.length - b.under.length)) {
-    const covered = kept.some((other) => other.scope === target.scope && target.under.startsWith(other.under))
-    if (!covered) kept.push(target)
-  }
-  return kept
-}
-
 /** Drains what is recorded, here or elsewhere, and reports each tick that changed something. */
-const follow = Effect.fnUntraced(function* (
-  targets: ReadonlyArray<Workspace.Target>,
-  onChange: (change: Change) => Effect.Effect<void>
-) {
+const follow = Effect.fnUntraced(function* (targets: ReadonlyArray<Workspace.Target>, report: Report) {
   const { counts, follower } = yield* Workspace.Workspace
   const scheduler = yield* FollowerScheduler.FollowerScheduler
-  const scopes = targets.map((target) => target.scope)
   let before = yield* counts
   yield* Effect.forkScoped(
-    Stream.runForEach(follower.ticks, (tick) =>
+    Stream.runForEach(follower.ticks, () =>
       Effect.gen(function* () {
         const after = yield* counts
-        const change = { indexed: after.indexed - before.indexed, removed: after.removed - before.removed }
+        const done = { indexed: after.indexed - before.indexed, removed: after.removed - before.removed }
         before = after
-        if (change.indexed + change.removed + tick.failed === 0) return
-        const failures = tick.failed === 0 ? [] : yield* Workspace.listFailures(scopes)
-        yield* onChange({ ...change, failures })
+        yield* report.work(done, yield* Findings.failures(targets))
       })
     )
   )

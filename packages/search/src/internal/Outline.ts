@@ -126,7 +126,7 @@ export class Outline {
     const heading = this.headingPath()
     const before = this.passages.length
     split(this.lines.join("\n"), (body, line) => {
-      this.passages.push({ line: numbers[line]!, heading, body })
+      this.passages.push({ line: numbers[line]!, heading, body, ...gaps(numbers, line, body) })
     })
     if (this.passages.length > before) this.sectionIsEmpty = false
     this.lines = []
@@ -136,4 +136,12 @@ export class Outline {
   private headingPath(): string {
     return this.path.map((heading) => heading.text).join(" > ")
   }
+}
+
+/** The numbers of the body's lines, the first of which has the index `first`, unless each is one more than the last. */
+const gaps = (numbers: ReadonlyArray<number>, first: number, body: string): Pick<Passage, "lines"> => {
+  let count = 1
+  for (let at = body.indexOf("\n"); at !== -1; at = body.indexOf("\n", at + 1)) count++
+  const lines = numbers.slice(first, first + count)
+  return lines.every((line, i) => line === lines[0]! + i) ? {} : { lines }
 }

@@ -6,7 +6,8 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Passage } from "../Extractor.ts"
 import type { Indexed } from "../SearchIndex.ts"
-import { firstRowid, ftsTable, highlightEnd, highlightStart, maxPassages, ordinalBits } from "./schema.ts"
+import { firstRowid, ftsTable, highlightEnd, highlightStart, maxPassages } from "./schema.ts"
+import { targetSize } from "./split.ts"
 
 /** The writer of one generation. Every statement has a fixed text, so that it is prepared once. */
 export const make = (sql: SqlClient.SqlClient, generation: number): IndexWriter.Transactional<Indexed> => {
@@ -16,15 +17,17 @@ export const make = (sql: SqlClient.SqlClient, generation: number): IndexWriter.
     mode: "transactional",
     digests: (scope, paths) =>
       Effect.map(documents.find(scope, paths), (rows) => new Map(rows.map((row) => [row.path, row.digest]))),
+    weights: (scope, paths) =>
+      Effect.map(
+        documents.find(scope, paths),
+        (rows) => new Map(rows.map((row) => [row.path, row.passages * targetSize]))
+      ),
     write: Effect.fnUntraced(function* (batch) {
       yield* refuseTooMany(batch.upserts)
       const changed = [...batch.upserts, ...batch.removals].map((change) => change.path)
       const old = yield* documents.find(batch.scope, changed)
-      yield* Effect.forEach(
-        old.filter((row) => row.passages > 0),
-        (row) => passages.remove(row.id),
-        { discard: true }
-      )
+      const filled = old.filter((row) => row.passages > 0)
+      if (filled.length > 0) yield* passages.remove(filled.map((row) => row.id))
       if (batch.removals.length > 0) {
         const gone = new Set(batch.removals.map((removal) => removal.path))
         yield* documents.remove(old.filter((row) => gone.has(row.path)).map((row) => row.id))
@@ -90,7 +93,11 @@ const toRow = ({ digest, path, value }: IndexWriter.Upsert<Indexed>) =>
     ? [path, digest, value.title, value.passages.length, null]
     : [path, digest, value.title, 0, JSON.stringify(value.reason)]
 
-/** Passages go in by statements of many rows, since the way to SQLite costs as much as a short passage. */
+/**
+ * FTS5 collects words in memory, and writes them out whenever a statement of several rows begins: a statement for each
+ * document, or for some passages, makes so many small segments that merging them costs many times what they hold. So
+ * passages go out by one statement, and come in by statements of one row, or of very many.
+ */
 const makePassages = (sql: SqlClient.SqlClient, generation: number) => {
   const table = ftsTable(generation)
   const insertRows = new Map(
@@ -100,11 +107,14 @@ const makePassages = (sql: SqlClient.SqlClient, generation: number) => {
     ])
   )
   return {
-    remove: (document: number) =>
-      sql.unsafe(`DELETE FROM ${table} WHERE rowid BETWEEN ? AND ?`, [
-        firstRowid(document),
-        firstRowid(document) + 2 ** ordinalBits - 1
-      ]),
+    remove: (documents: ReadonlyArray<number>) =>
+      sql.unsafe(
+        `DELETE FROM ${table} WHERE rowid IN (
+          SELECT c.id FROM json_each(?) AS first CROSS JOIN ${table}_content AS c
+            ON c.id BETWEEN first.value AND first.value + ${maxPassages}
+        )`,
+        [JSON.stringify(documents.map(firstRowid))]
+      ),
 
     insert: Effect.fnUntraced(function* (
       upserts: Upserts,
@@ -123,7 +133,7 @@ const makePassages = (sql: SqlClient.SqlClient, generation: number) => {
 }
 
 /** Rows of a statement, largest first. */
-const chunkSizes = [64, 8, 1]
+const chunkSizes = [512, 1]
 
 const columns = 5
 
@@ -134,11 +144,14 @@ const toParams = (upserts: Upserts, ids: ReadonlyMap<Path, number>): ReadonlyArr
     const rowid = firstRowid(ids.get(path)!)
     const title = clean(value.title)
     value.passages.forEach((passage: Passage, ordinal) => {
-      params.push(rowid + ordinal, title, clean(passage.heading), clean(passage.body), passage.line)
+      params.push(rowid + ordinal, title, clean(passage.heading), clean(passage.body), encodeLines(passage))
     })
   }
   return params
 }
+
+/** The number of the first line, or of each line where they do not follow one another. */
+const encodeLines = ({ line, lines }: Passage): number | string => (lines === undefined ? line : lines.join(","))
 
 const clean = (text: string): string =>
   text.includes(highlightStart) || text.includes(highlightEnd)

@@ -13,6 +13,7 @@ export const maxPassages = 2 ** ordinalBits - 1
  *   active, which is the one that searches read.
  * - The rowid of a passage is its document's id and its place in the document, so that all passages of a document are
  *   one range of rowids, and the document of a passage is found without a join.
+ * - A problem is an entry that the last scan could not use, with the encoded reason.
  * - A folder's files are one text, see `manifest.ts`: a folder that did not change is one comparison. The digest of that
  *   text, before it in the row, tells whether it is the same without reading it.
  */
@@ -45,6 +46,14 @@ export const migrations: MigrationSet = {
         digest TEXT NOT NULL,
         entries TEXT NOT NULL CHECK (entries <> ''),
         PRIMARY KEY (scope, folder)
+      ) WITHOUT ROWID`
+    ],
+    "2_problems": [
+      `CREATE TABLE strata_search_problem (
+        scope TEXT NOT NULL CHECK (scope <> ''),
+        path TEXT NOT NULL,
+        reason TEXT NOT NULL CHECK (reason <> ''),
+        PRIMARY KEY (scope, path)
       ) WITHOUT ROWID`
     ]
   }

@@ -29,6 +29,8 @@ export interface WalkerOptions {
   readonly followSymlinks: boolean
   readonly gitignore: boolean
   readonly skip: ReadonlySet<string>
+  /** Files that are passed over: by their name, the real folders in which they are. */
+  readonly exclude: ReadonlyMap<string, ReadonlySet<string>>
   /** Files changed at this time or later, in ms since the epoch, are racy. */
   readonly racySince: number
 }
@@ -98,6 +100,7 @@ export class Walker {
     const name = path.slice(slash + 1).replace(/\/$/, "")
     if (path === "") return false
     if (this.options.skip.has(name) || noEntry.has(name) || oddName.test(name)) return true
+    if (this.isExcluded(path.slice(0, slash + 1), name)) return true
     const parent = this.descend(path.slice(0, slash + 1), () => ({ outside: false, size: 0 }))
     return parent === undefined || this.rulesIn(parent).ignores(path)
   }
@@ -167,7 +170,7 @@ export class Walker {
   }
 
   private entry(open: Open, name: string): void {
-    if (this.options.skip.has(name)) return
+    if (this.options.skip.has(name) || this.isExcluded(open.pending.path, name)) return
     const path = open.pending.path + name
     const stat = this.fileSystem.lstat(this.options.root + path)
     if (isFailure(stat)) {
@@ -185,6 +188,14 @@ export class Walker {
     } else if (!open.rules.ignores(path)) {
       open.problems.push({ path, reason: { _tag: "SpecialFile", kind: specialKind(stat) } })
     }
+  }
+
+  /** Only a file that has the name of an excluded one costs a look at where its folder really is. */
+  private isExcluded(directory: string, name: string): boolean {
+    const folders = this.options.exclude.get(name)
+    if (folders === undefined) return false
+    const real = this.fileSystem.realPath(this.options.root + directory)
+    return !isFailure(real) && folders.has(real)
   }
 
   /** As git, rules take a link for a file whatever it leads to; what it leads to is then judged as itself. */

@@ -1,0 +1,104 @@
+/**
+ * Which directories an index is made of. Each is a root of its own, or a part of a root that has it.
+ *
+ * @since 0.1.0
+ */
+import type { Scope } from "@strata/dirty-queue/Path"
+import * as FileTree from "@strata/search/FileTree"
+import * as Roots from "@strata/search/Roots"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { realpathSync } from "node:fs"
+import * as Synchronising from "./Synchronising.ts"
+import * as Workspace from "./Workspace.ts"
+
+/**
+ * What a directory, given as an absolute path, means for the index: a part of a root that has it, unless that root
+ * ignores it, or a root of its own.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const addRoot = Effect.fn("Directories.addRoot")(function* (given: string) {
+  const { base, follower, roots } = yield* Workspace.Workspace
+  const directory = yield* realPath(given)
+  for (const scope of yield* roots) {
+    const under = Roots.under(base, scope, directory)
+    if (under !== undefined && !(yield* isIgnored(base, scope, under))) {
+      return { scope, under } satisfies Workspace.Target
+    }
+  }
+  const scope = Roots.scopeOf(base, directory)
+  yield* follower.register(scope)
+  return { scope, under: "" } satisfies Workspace.Target
+})
+
+/**
+ * Takes a directory that does not exist any more out of the index: a root at once, while a part of one is answered, to
+ * be scanned. Fails with `error` for what never was in the index.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const removeMissing = Effect.fn("Directories.removeMissing")(function* <E>(directory: string, error: E) {
+  const { base, roots } = yield* Workspace.Workspace
+  const known = yield* roots
+  const scope = Roots.scopeOf(base, directory)
+  if (known.includes(scope)) {
+    yield* endRoot(scope)
+    return Option.none()
+  }
+  for (const outer of known) {
+    const under = Roots.under(base, outer, directory)
+    if (under !== undefined) return Option.some({ scope: outer, under } satisfies Workspace.Target)
+  }
+  return yield* Effect.fail(error)
+})
+
+const endRoot = Effect.fnUntraced(function* (scope: Scope) {
+  const { follower, queue, scan } = yield* Workspace.Workspace
+  yield* scan.forget(scope)
+  yield* Synchronising.settle(follower, scope, () => Effect.void)
+  yield* queue.unregister({ follower: follower.name, scope })
+})
+
+/**
+ * Leaves out what is below another target.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const outermost = (targets: ReadonlyArray<Workspace.Target>): ReadonlyArray<Workspace.Target> => {
+  const kept: Array<Workspace.Target> = []
+  for (const target of targets.toSorted((a, b) => a.under.length - b.under.length)) {
+    const covered = kept.some((other) => other.scope === target.scope && target.under.startsWith(other.under))
+    if (!covered) kept.push(target)
+  }
+  return kept
+}
+
+/**
+ * Ends the roots that lie inside of another one, once that has been indexed: their documents are in it.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const mergeRoots = Effect.fn("Directories.mergeRoots")(function* (targets: ReadonlyArray<Workspace.Target>) {
+  const { base, roots } = yield* Workspace.Workspace
+  for (const outer of new Set(targets.filter(({ under }) => under === "").map(({ scope }) => scope))) {
+    for (const inner of yield* roots) {
+      const under = Roots.under(base, outer, Roots.folderOf(base, inner))
+      if (inner === outer || under === undefined || (yield* isIgnored(base, outer, under))) continue
+      yield* endRoot(inner)
+    }
+  }
+})
+
+const isIgnored = (base: string, scope: Scope, under: string) =>
+  under === "" ? Effect.succeed(false) : FileTree.isIgnored(Roots.folderOf(base, scope), under)
+
+const realPath = (directory: string): Effect.Effect<string, FileTree.FileTreeError> =>
+  Effect.try({
+    try: () => realpathSync(directory),
+    catch: () => new FileTree.FileTreeError({ root: directory, reason: { _tag: "RootMissing" } })
+  })
