@@ -37,8 +37,8 @@ interface Group {
   aborted: boolean
   /** The members, but for the leader, that wait to hear the outcome. */
   readonly listeners: Array<(outcome: Outcome) => void>
-  /** Lets the leader commit. */
-  close: () => void
+  /** Lets the leader commit, once it waits for that. */
+  close: (() => void) | undefined
 }
 
 /** A fiber's turn: in a group, or without one to lead its own. */
@@ -72,11 +72,13 @@ export const make = (options: Options): Run => {
   const waiting: Array<Waiter> = []
   let busy = false
   /**
-   * Whether others are likely to be about to ask for a transaction. They then get the chance to, by a yield: SQLite
-   * answers synchronously, so a body may have run from start to end before any of them could line up. A lone writer,
-   * for whom a yield is all cost, is found out by the first one that brought nobody.
+   * How many transactions in a row had no company. SQLite answers synchronously, so a body may run from start to end
+   * before any other fiber could line up: a leader has to yield to let them. For a lone writer a yield is all cost, so
+   * after one that brought nobody only every eighth leader does.
    */
-  let crowded = true
+  let alone = 0
+  /** The group whose turn nobody has: whoever asks for a transaction takes it without lining up. */
+  let idle: Group | undefined
 
   /** The next waiting fiber leads a new group. It goes on in a microtask: resumed here, it would run before this one ends. */
   const stepDown = (): void => {
@@ -108,7 +110,8 @@ export const make = (options: Options): Run => {
       if (next === undefined) {
         // What the leader does then is no turn: it may begin a group of its own.
         passing = false
-        current.close()
+        if (current.close === undefined) idle = current
+        else current.close()
         return
       }
       const turn = { group: current }
@@ -131,7 +134,12 @@ export const make = (options: Options): Run => {
         busy = true
         return lead(restore, effect)
       }
-      crowded = true
+      if (idle !== undefined && isOpen(idle, options)) {
+        const group = idle
+        idle = undefined
+        return follow(group, restore, effect)
+      }
+      alone = 0
       const waiter: Waiter = { turn: undefined, resume: undefined }
       waiting.push(waiter)
       return Effect.matchCauseEffect(restore(awaitTurn(waiter)), {
@@ -188,15 +196,24 @@ export const make = (options: Options): Run => {
     // A body that went on after such an error: its own COMMIT fails, and there is nothing to join.
     if (!group.connection.isTransaction()) return Effect.void
     if (waiting.length > 0) return runOthers(group)
-    if (!crowded) return Effect.void
+    if (alone++ % 8 !== 0) return Effect.void
+    idle = group
     return Effect.andThen(
       Effect.yieldNow,
       Effect.suspend(() => {
-        crowded = waiting.length > 0
-        return crowded ? runOthers(group) : Effect.void
+        if (group.members > 1 || waiting.length > 0) alone = 0
+        if (idle !== group) return closed(group)
+        idle = undefined
+        return Effect.void
       })
     )
   }
+
+  /** Waits for the end of the turn that somebody has, and of those that follow. */
+  const closed = (group: Group): Effect.Effect<void> =>
+    Effect.callback((resume) => {
+      group.close = () => apart(() => resume(Effect.void))
+    })
 
   const runOthers = (group: Group): Effect.Effect<void> =>
     Effect.callback((resume) => {
@@ -314,7 +331,7 @@ const openGroup = (connection: SqliteConnection, clock: Clock.Clock, options: Op
   members: 1,
   aborted: false,
   listeners: [],
-  close: () => {}
+  close: undefined
 })
 
 const isOpen = (group: Group, options: Options): boolean =>
