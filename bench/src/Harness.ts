@@ -18,8 +18,11 @@ import { fileURLToPath } from "node:url"
 // models
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** One run, with its set-up: gives the value that was measured. Its scope is closed, and its files removed, after it. */
-export type Run = Effect.Effect<number, unknown, Scope.Scope>
+/**
+ * One run, with its set-up: gives the value that was measured, or many of them to a case that has a `quantile`. Its scope
+ * is closed, and its files removed, after it.
+ */
+export type Run = Effect.Effect<number | ReadonlyArray<number>, unknown, Scope.Scope>
 
 /** What is measured against what. */
 export interface Contenders {
@@ -38,6 +41,13 @@ export interface Case {
   readonly contenders: Effect.Effect<Contenders, unknown, Scope.Scope>
   /** For a case whose set-up takes long: no more rounds than these. */
   readonly maxRounds?: number
+  /** For a case that says little in a few rounds: no fewer than these. */
+  readonly minRounds?: number
+  /**
+   * What is compared, from 0 to 1, as 0.99 for the p99: that of the values of all rounds, pooled. Without it, the median
+   * of the rounds.
+   */
+  readonly quantile?: number
 }
 
 export interface Bench {
@@ -45,7 +55,7 @@ export interface Bench {
   readonly cases: ReadonlyArray<Case>
 }
 
-/** Median of the values of all rounds, with their least and greatest. */
+/** Median of the values of all rounds, or their quantile, with the least and greatest of the rounds. */
 export interface Spread {
   readonly median: number
   readonly min: number
@@ -94,10 +104,10 @@ export const measure = Effect.fnUntraced(function* (bench: string, self: Case, r
   yield* once(ours)
   const { available, skipped } = yield* warmUp(bench, self.name, rivals)
   const contenders = [mine, ...available]
-  const runs = Math.min(rounds, self.maxRounds ?? rounds)
+  const runs = Math.max(Math.min(rounds, self.maxRounds ?? rounds), self.minRounds ?? 1)
   for (let round = 0; round < runs; round++) {
     for (const { run, values } of round % 2 === 0 ? contenders : contenders.toReversed()) {
-      values.push(yield* once(run))
+      values.push([yield* once(run)].flat())
     }
   }
   const figures = available.map((rival) => figure(bench, self, runs, mine, rival))
@@ -133,10 +143,11 @@ export const load = <A>(what: string, module: () => Promise<A>): Effect.Effect<A
 interface Contender {
   readonly name: string
   readonly run: Run
-  readonly values: Array<number>
+  /** By round. */
+  readonly values: Array<ReadonlyArray<number>>
 }
 
-const once = (run: Run): Effect.Effect<number, unknown> => Effect.scoped(run)
+const once = (run: Run): Effect.Effect<number | ReadonlyArray<number>, unknown> => Effect.scoped(run)
 
 const warmUp = Effect.fnUntraced(function* (bench: string, name: string, rivals: Contenders["rivals"]) {
   const available: Array<Contender> = []
@@ -155,8 +166,8 @@ const warmUp = Effect.fnUntraced(function* (bench: string, name: string, rivals:
 })
 
 const figure = (bench: string, self: Case, runs: number, mine: Contender, rival: Contender): Figure => {
-  const ours = spread(mine.values)
-  const theirs = spread(rival.values)
+  const ours = spread(mine.values, self.quantile)
+  const theirs = spread(rival.values, self.quantile)
   return {
     bench,
     case: self.name,
@@ -170,15 +181,21 @@ const figure = (bench: string, self: Case, runs: number, mine: Contender, rival:
   }
 }
 
-const spread = (values: ReadonlyArray<number>): Spread => {
-  const sorted = values.toSorted((a, b) => a - b)
-  const middle = sorted.length >> 1
-  return {
-    median: sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2,
-    min: sorted[0]!,
-    max: sorted.at(-1)!
-  }
+const spread = (rounds: ReadonlyArray<ReadonlyArray<number>>, quantile = 0.5): Spread => {
+  const of = quantileOf(quantile)
+  const each = rounds.map(of)
+  return { median: of(rounds.flat()), min: Math.min(...each), max: Math.max(...each) }
 }
+
+/** Between two values, where the quantile falls between them. */
+const quantileOf =
+  (quantile: number) =>
+  (values: ReadonlyArray<number>): number => {
+    const sorted = values.toSorted((a, b) => a - b)
+    const at = (sorted.length - 1) * quantile
+    const [below, above] = [sorted[Math.floor(at)]!, sorted[Math.ceil(at)]!]
+    return below + (above - below) * (at - Math.floor(at))
+  }
 
 const reason = (error: Unavailable): string =>
   `${error.what}: ${Cause.pretty(Cause.fail(error.cause)).split("\n", 1)[0]}`
