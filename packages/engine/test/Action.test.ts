@@ -1,0 +1,4 @@
+import { actionSuite } from "./suite.ts"
+import * as Tiers from "./tiers.ts"
+
+actionSuite("memory", Tiers.memory)
