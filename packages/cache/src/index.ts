@@ -25,6 +25,10 @@ export * as CacheSync from "./CacheSync.ts"
 /**
  * @since 0.1.0
  */
+export * as HttpCache from "./HttpCache.ts"
+/**
+ * @since 0.1.0
+ */
 export * as Lookup from "./Lookup.ts"
 /**
  * @since 0.1.0

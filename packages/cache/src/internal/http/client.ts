@@ -1,0 +1,121 @@
+import { Buffer } from "node:buffer"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as http from "node:http"
+import * as https from "node:https"
+import { CacheError, Invalid, Redirected, TooLarge, Unexpected } from "../../CacheError.ts"
+import * as Exchange from "./exchange.ts"
+import * as Status from "./status.ts"
+import type { Target } from "./target.ts"
+
+export interface Client {
+  readonly target: Target
+  readonly request: <E = never, R = never>(
+    method: Status.Method,
+    path: string,
+    upload?: Exchange.Upload<E, R>
+  ) => Effect.Effect<Outcome, CacheError | E, R | Scope.Scope>
+}
+
+/** What a request came to: the answer of a status of success, or that there is nothing under the path. */
+export type Outcome = { readonly _tag: "Done"; readonly answer: Exchange.Answer } | { readonly _tag: "Absent" }
+
+/** How often a server may send on within its origin. */
+const mostRedirects = 5
+
+/** What is read of a body that nobody wants, so that its connection can be kept: in bytes, and in milliseconds. */
+const drained = { size: 65_536, ms: 250 }
+
+/** A client with connections of its own, which are closed with the scope. */
+export const make = Effect.fnUntraced(function* (
+  target: Target,
+  deadlines: Exchange.Deadlines
+): Effect.fn.Return<Client, never, Scope.Scope> {
+  const agent = yield* Effect.acquireRelease(
+    Effect.sync(() => new (target.base.protocol === "https:" ? https : http).Agent({ keepAlive: true })),
+    (agent) => Effect.sync(() => agent.destroy())
+  )
+  const connection: Exchange.Connection = { target, deadlines, agent }
+
+  const follow = <E, R>(
+    method: Status.Method,
+    url: URL,
+    upload: Exchange.Upload<E, R> | undefined,
+    hops: number
+  ): Effect.Effect<Exchange.Answer, CacheError | E, R | Scope.Scope> =>
+    Effect.flatMap(Exchange.run(connection, method, url, upload), (answer) => {
+      if (!isRedirect(method, answer.status)) return Effect.succeed(answer)
+      const location = answer.headers.location
+      const there = location === undefined ? null : URL.parse(location, url.href)
+      if (there !== null && there.origin !== url.origin) {
+        return failWith(new Redirected({ tier: target.tier, status: answer.status }))
+      }
+      if (there === null || hops >= mostRedirects) {
+        return failWith(
+          new Unexpected({ tier: target.tier, detail: "redirects without an end", status: answer.status })
+        )
+      }
+      // User info in a location would be sent as credentials.
+      there.username = ""
+      there.password = ""
+      return Effect.andThen(drain(answer), follow(method, there, upload, hops + 1))
+    })
+
+  const request: Client["request"] = (method, path, upload) =>
+    Effect.flatMap(follow(method, new URL(path, target.base), upload, 0), (answer) => {
+      const meaning = Status.meaning(target.tier, method, answer.status, upload?.size ?? 0)
+      if (meaning._tag === "Done" && method === "GET")
+        return Effect.as(checkEncoding(target.tier, answer), { _tag: "Done", answer })
+      const outcome: Effect.Effect<Outcome, CacheError> =
+        meaning._tag === "Failed"
+          ? failWith(meaning.reason)
+          : Effect.succeed(meaning._tag === "Done" ? { _tag: "Done", answer } : meaning)
+      return Effect.andThen(drain(answer), outcome)
+    })
+
+  return { target, request }
+})
+
+/**
+ * The whole of a body of at most `limit` bytes, which is never taken from what the server says.
+ */
+export const readAll = Effect.fnUntraced(function* (
+  tier: string,
+  answer: Exchange.Answer,
+  limit: number
+): Effect.fn.Return<Uint8Array, CacheError> {
+  const chunks: Array<Uint8Array> = []
+  let size = 0
+  yield* Stream.runForEach(answer.body(limit), (chunk) => {
+    size += chunk.length
+    chunks.push(chunk)
+    return size > limit ? failWith(new TooLarge({ tier, size, limit })) : Effect.void
+  })
+  return Buffer.concat(chunks, size)
+})
+
+/** A method changes on 301, 302 and 303, so that only what reads can follow these. */
+const isRedirect = (method: Status.Method, status: number): boolean =>
+  status === 307 || status === 308 || (method !== "PUT" && (status === 301 || status === 302 || status === 303))
+
+/** Other encodings than the one asked for would have to be undone to find out the size. */
+const checkEncoding = (tier: string, answer: Exchange.Answer): Effect.Effect<void, CacheError> => {
+  const encoding = answer.headers["content-encoding"]
+  return encoding === undefined || encoding === "identity"
+    ? Effect.void
+    : failWith(new Invalid({ tier, detail: "a content-encoding that was not asked for" }))
+}
+
+const drain = (answer: Exchange.Answer): Effect.Effect<void> => {
+  let size = 0
+  return answer.body(drained.size).pipe(
+    Stream.takeWhile((chunk) => (size += chunk.length) <= drained.size),
+    Stream.runDrain,
+    Effect.timeoutOption(drained.ms),
+    Effect.ignore
+  )
+}
+
+const failWith = (reason: CacheError["reason"]): Effect.Effect<never, CacheError> =>
+  Effect.fail(new CacheError({ reason }))

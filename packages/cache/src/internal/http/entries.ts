@@ -1,0 +1,132 @@
+import { sha256 } from "@strata/durable/Digest"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Stream from "effect/Stream"
+import { Buffer } from "node:buffer"
+import type { CacheEntry } from "../../CacheEntry.ts"
+import { CacheError, type CacheErrorReason, Invalid, ReadOnly, Unsupported } from "../../CacheError.ts"
+import * as Lookup from "../../Lookup.ts"
+import type { StepCache } from "../../StepCache.ts"
+import type { StepKey } from "../../StepKey.ts"
+import * as Blobs from "./blobs.ts"
+import * as Client from "./client.ts"
+import * as EntryMessage from "./entryMessage.ts"
+import type { Settings } from "./settings.ts"
+
+type Service = StepCache["Service"]
+
+export const make = (client: Client.Client, settings: Settings): Service => ({
+  name: settings.tier,
+  arbitration: "last-writer-wins",
+  get: get(client, settings),
+  put: put(client, settings),
+  evict: () => failWith(new Unsupported({ tier: settings.tier, operation: "evict entries" })),
+  quarantine: () => failWith(new Unsupported({ tier: settings.tier, operation: "quarantine entries" }))
+})
+
+const pathOf = (key: StepKey): string => `ac/${key}`
+
+// ---------------------------------------------------------------------------------------------------------------------
+// lookup
+// ---------------------------------------------------------------------------------------------------------------------
+
+const get = (client: Client.Client, settings: Settings): Service["get"] =>
+  Effect.fn("HttpCache.get")(function* (key, options) {
+    yield* Effect.annotateCurrentSpan({ tier: settings.tier, key })
+    const bytes = yield* receiveMessage(client, settings, key)
+    if (Result.isFailure(bytes)) return Lookup.miss(bytes.failure)
+    const received = EntryMessage.decode(key, bytes.success)
+    if (Result.isFailure(received)) return Lookup.miss(received.failure)
+    const wanted = options?.recording
+    if (wanted !== undefined && wanted !== received.success.entry.metadata.recording) return fenced
+    return yield* complete(client, settings, received.success)
+  })
+
+const receiveMessage = (client: Client.Client, settings: Settings, key: StepKey): Effect.Effect<Part, CacheError> =>
+  client.request("GET", pathOf(key)).pipe(
+    Effect.flatMap((outcome): Effect.Effect<Part, CacheError> =>
+      outcome._tag === "Absent"
+        ? Effect.succeed(Result.fail({ _tag: "Absent" }))
+        : Effect.map(Client.readAll(settings.tier, outcome.answer, settings.maxEntryBytes), Result.succeed)
+    ),
+    Effect.scoped,
+    Effect.catchTag("CacheError", toMiss)
+  )
+
+/** Fetches the result unless it came along, and asks for the artifacts. */
+const complete = Effect.fnUntraced(function* (
+  client: Client.Client,
+  settings: Settings,
+  received: EntryMessage.Received
+): Effect.fn.Return<Lookup.Lookup, CacheError> {
+  const result = yield* receiveResult(client, settings, received)
+  const entry = Result.flatMap(result, (bytes) => EntryMessage.complete(received, bytes))
+  if (Result.isFailure(entry)) return Lookup.miss(entry.failure)
+  const { artifacts } = entry.success
+  const gone = settings.artifacts === "exists" ? yield* Blobs.missing(client, artifacts) : []
+  return gone.length === 0
+    ? Lookup.hit(entry.success, settings.tier)
+    : Lookup.miss({ _tag: "ArtifactMissing", digests: gone.map(({ digest }) => digest) })
+})
+
+const receiveResult = (
+  client: Client.Client,
+  { maxEntryBytes, tier }: Settings,
+  { inlined, resultBlob }: EntryMessage.Received
+): Effect.Effect<Part, CacheError> =>
+  inlined !== undefined
+    ? Effect.succeed(Result.succeed(inlined))
+    : Blobs.checkSize(tier, resultBlob.size, maxEntryBytes).pipe(
+        Effect.andThen(Stream.runCollect(Blobs.download(client, resultBlob))),
+        Effect.map((chunks) => Result.succeed<Uint8Array>(Buffer.concat(chunks, resultBlob.size))),
+        Effect.catchTag("CacheError", toMiss)
+      )
+
+/** A part of an entry, or why the entry cannot be served. */
+type Part = Result.Result<Uint8Array, Lookup.MissReason>
+
+/** What is wrong with content is a miss; that the tier failed is an error. */
+const toMiss = (error: CacheError): Effect.Effect<Result.Result<never, Lookup.MissReason>, CacheError> => {
+  const { reason } = error
+  switch (reason._tag) {
+    case "ArtifactMissing":
+      return Effect.succeed(Result.fail({ _tag: "ArtifactMissing", digests: reason.digests }))
+    case "ArtifactCorrupt":
+      return Effect.succeed(Result.fail({ _tag: "DigestMismatch" }))
+    case "TooLarge":
+      return Effect.succeed(Result.fail(EntryMessage.undecodable(`it is larger than ${reason.limit} bytes`)))
+    case "Invalid":
+      return Effect.succeed(Result.fail(EntryMessage.undecodable(reason.detail)))
+    default:
+      return Effect.fail(error)
+  }
+}
+
+const fenced = Lookup.miss({ _tag: "Fenced" })
+
+// ---------------------------------------------------------------------------------------------------------------------
+// put
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** The result is sent even when it is in the message, since servers check that every output file is there. */
+const put = (client: Client.Client, settings: Settings): Service["put"] =>
+  Effect.fn("HttpCache.put")(function* (entry: CacheEntry) {
+    const { inlineBytes, maxEntryBytes, readOnly, tier } = settings
+    yield* Effect.annotateCurrentSpan({ tier, key: entry.key, digest: entry.digest })
+    if (readOnly) return yield* failWith(new ReadOnly({ tier }))
+    const detail = EntryMessage.contradiction(entry)
+    if (detail !== undefined) return yield* failWith(new Invalid({ tier, detail }))
+    const result = Buffer.from(entry.result, "utf8")
+    const message = EntryMessage.encode(entry, result, inlineBytes)
+    yield* Blobs.checkSize(tier, Math.max(result.length, message.length), maxEntryBytes)
+    yield* Blobs.upload(client, { digest: entry.digest, size: result.length }, Stream.make(result))
+    const body = { digest: sha256(message), size: message.length, content: Stream.make(message) }
+    yield* Effect.scoped(client.request("PUT", pathOf(entry.key), body))
+    return { _tag: "Unarbitrated" } as const
+  })
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+const failWith = (reason: CacheErrorReason): Effect.Effect<never, CacheError> => Effect.fail(new CacheError({ reason }))

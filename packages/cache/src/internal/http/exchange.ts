@@ -1,0 +1,278 @@
+import type { Digest } from "@strata/durable/Digest"
+import * as Arr from "effect/Array"
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import type * as Pull from "effect/Pull"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as http from "node:http"
+import * as https from "node:https"
+import { CacheError, TimedOut, Unreachable } from "../../CacheError.ts"
+import * as Check from "./check.ts"
+import type { Method } from "./status.ts"
+import type { Target } from "./target.ts"
+
+/** In milliseconds. */
+export interface Deadlines {
+  /** To look the name up, connect, and agree on TLS. */
+  readonly connectMs: number
+  /** From the end of the request to the head of the answer. */
+  readonly responseMs: number
+  /** Between two chunks of a body, in either direction. */
+  readonly idleMs: number
+  /** For a whole body, in either direction, plus the time that its size takes at `minBytesPerSecond`. */
+  readonly bodyMs: number
+  readonly minBytesPerSecond: number
+}
+
+export interface Connection {
+  readonly target: Target
+  readonly deadlines: Deadlines
+  readonly agent: http.Agent
+}
+
+/** A body whose content is checked while it is sent. */
+export interface Upload<E, R> {
+  readonly digest: Digest
+  readonly size: number
+  readonly content: Stream.Stream<Uint8Array, E, R>
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: http.IncomingHttpHeaders
+  /** The body, to be run once; its deadlines are those of `size` bytes. */
+  readonly body: (size: number) => Stream.Stream<Uint8Array, CacheError>
+}
+
+/** A body of this size waits for the server's consent before it is sent, so that a refusal costs nothing. Bytes. */
+const askFirst = 1024 * 1024
+
+/** How long the consent is waited for: not all servers give it. Milliseconds. */
+const consentMs = 1000
+
+/**
+ * One request and the head of its answer. The connection is given back when the scope closes after the whole body was
+ * read, and is destroyed otherwise.
+ *
+ * A kept connection that the server has closed meanwhile shows only when it is used: nothing was answered then, and the
+ * request, which may be repeated, goes over a new one.
+ */
+export const run = <E = never, R = never>(
+  connection: Connection,
+  method: Method,
+  url: URL,
+  upload?: Upload<E, R>
+): Effect.Effect<Answer, CacheError | E, R | Scope.Scope> =>
+  Effect.flatMap(open(connection, method, url, upload, connection.agent), (exchange) =>
+    attempt(exchange, upload).pipe(
+      Effect.catchIf(
+        () => isStale(exchange),
+        () => Effect.flatMap(open(connection, method, url, upload, false), (fresh) => attempt(fresh, upload))
+      )
+    )
+  )
+
+// ---------------------------------------------------------------------------------------------------------------------
+// requests
+// ---------------------------------------------------------------------------------------------------------------------
+
+interface Exchange {
+  readonly connection: Connection
+  readonly request: http.ClientRequest
+  readonly connected: Deferred.Deferred<void, CacheError>
+  readonly consented: Deferred.Deferred<void, CacheError>
+  readonly answered: Deferred.Deferred<http.IncomingMessage, CacheError>
+  response: http.IncomingMessage | undefined
+  /** The code of the error by which the connection broke. */
+  broken: string | undefined
+}
+
+const isStale = (exchange: Exchange): boolean =>
+  exchange.request.reusedSocket &&
+  exchange.response === undefined &&
+  (exchange.broken === "ECONNRESET" || exchange.broken === "EPIPE")
+
+const open = <E, R>(
+  connection: Connection,
+  method: Method,
+  url: URL,
+  upload: Upload<E, R> | undefined,
+  agent: http.Agent | false
+): Effect.Effect<Exchange, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const { request: start } = url.protocol === "https:" ? https : http
+      const headers = headersOf(connection.target, upload)
+      return listen(connection, start(url, { method, headers, agent }))
+    }),
+    (exchange) => Effect.sync(() => close(exchange))
+  )
+
+const headersOf = <E, R>(target: Target, upload: Upload<E, R> | undefined): http.OutgoingHttpHeaders => ({
+  ...Object.fromEntries(Array.from(target.headers, ([name, value]) => [name, Redacted.value(value)])),
+  "accept-encoding": "identity",
+  ...(upload === undefined
+    ? {}
+    : {
+        "content-type": "application/octet-stream",
+        "content-length": upload.size,
+        ...(upload.size >= askFirst ? { expect: "100-continue" } : {})
+      })
+})
+
+const listen = (connection: Connection, request: http.ClientRequest): Exchange => {
+  const exchange: Exchange = {
+    connection,
+    request,
+    connected: Deferred.makeUnsafe(),
+    consented: Deferred.makeUnsafe(),
+    answered: Deferred.makeUnsafe(),
+    response: undefined,
+    broken: undefined
+  }
+  const connected = () => Deferred.doneUnsafe(exchange.connected, Effect.void)
+  request.on("socket", (socket) => {
+    if (request.reusedSocket) connected()
+    else socket.once(request.protocol === "https:" ? "secureConnect" : "connect", connected)
+  })
+  request.on("continue", () => Deferred.doneUnsafe(exchange.consented, Effect.void))
+  request.on("response", (response) => {
+    exchange.response = response
+    response.on("error", (error) => {
+      exchange.broken = codeOf(error)
+    })
+    connected()
+    Deferred.doneUnsafe(exchange.answered, Effect.succeed(response))
+  })
+  request.on("error", (error) => {
+    exchange.broken = codeOf(error)
+    const failure = Effect.fail(unreachable(exchange))
+    Deferred.doneUnsafe(exchange.connected, failure)
+    Deferred.doneUnsafe(exchange.answered, failure)
+  })
+  return exchange
+}
+
+const close = ({ request, response }: Exchange): void => {
+  if (response === undefined || !response.readableEnded || !request.writableFinished) request.destroy()
+}
+
+const attempt = <E, R>(
+  exchange: Exchange,
+  upload: Upload<E, R> | undefined
+): Effect.Effect<Answer, CacheError | E, R> => {
+  const { answered, connected, connection, request } = exchange
+  const { connectMs, responseMs } = connection.deadlines
+  const answer = Deferred.await(answered).pipe(within(connection, responseMs, "response"))
+  const connect = Deferred.await(connected).pipe(within(connection, connectMs, "connect"))
+  const send = upload === undefined ? Effect.sync(() => request.end()) : sendBody(exchange, upload)
+  // A server may answer, as by a refusal, before it was sent everything.
+  return Effect.andThen(connect, Effect.raceFirst(Deferred.await(answered), Effect.andThen(send, answer))).pipe(
+    Effect.map((response) => ({
+      status: response.statusCode ?? 0,
+      headers: response.headers,
+      body: (size) => Stream.fromPull(Effect.sync(() => receive(exchange, response, size)))
+    }))
+  )
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// bodies
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** The last chunk is sent when the content is known to be right: what is wrong never arrives as a whole. */
+const sendBody = <E, R>(exchange: Exchange, upload: Upload<E, R>): Effect.Effect<void, CacheError | E, R> => {
+  const { connection, consented, request } = exchange
+  const consent = Effect.suspend(() => {
+    if (upload.size < askFirst) return Effect.void
+    request.flushHeaders()
+    return Effect.timeoutOption(Deferred.await(consented), consentMs)
+  })
+  const body = Check.checked(connection.target.tier, upload, upload.content).pipe(
+    Stream.runForEach((chunk) => write(exchange, chunk)),
+    Effect.andThen(Effect.sync(() => request.end())),
+    within(connection, wholeMs(connection, upload.size), "total")
+  )
+  return Effect.andThen(consent, body)
+}
+
+const write = (exchange: Exchange, chunk: Uint8Array): Effect.Effect<void, CacheError> =>
+  Effect.suspend(() =>
+    exchange.request.write(chunk)
+      ? Effect.void
+      : awaitEvent(exchange.request, ["drain"], () => !exchange.request.writableNeedDrain).pipe(
+          within(exchange.connection, exchange.connection.deadlines.idleMs, "body")
+        )
+  )
+
+const receive = (
+  exchange: Exchange,
+  response: http.IncomingMessage,
+  size: number
+): Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>, CacheError> => {
+  const { connection } = exchange
+  const { idleMs } = connection.deadlines
+  const total = wholeMs(connection, size)
+  let startedAt: number | undefined
+  const more = Clock.clockWith((clock) => {
+    const now = clock.currentTimeMillisUnsafe()
+    startedAt ??= now
+    const left = total - (now - startedAt)
+    const arrived = awaitEvent(response, ["readable", "end", "close"], () => isReady(response))
+    return left < idleMs
+      ? within(connection, Math.max(0, left), "total", total)(arrived)
+      : within(connection, idleMs, "body")(arrived)
+  })
+  const next: Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>, CacheError> = Effect.suspend(() => {
+    const chunk: Uint8Array | null = response.read()
+    if (chunk !== null) return Effect.succeed(Arr.of(chunk))
+    if (response.readableEnded) return Cause.done()
+    if (response.destroyed) return Effect.fail(unreachable(exchange))
+    return Effect.andThen(more, next)
+  })
+  return next
+}
+
+const isReady = (response: http.IncomingMessage): boolean =>
+  response.readableLength > 0 || response.readableEnded || response.destroyed
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+const wholeMs = ({ deadlines }: Connection, size: number): number =>
+  deadlines.bodyMs + Math.ceil((size / deadlines.minBytesPerSecond) * 1000)
+
+const awaitEvent = (
+  emitter: http.IncomingMessage | http.ClientRequest,
+  events: ReadonlyArray<string>,
+  isReady: () => boolean
+): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    if (isReady()) return resume(Effect.void)
+    const wake = () => resume(Effect.void)
+    for (const event of events) emitter.on(event, wake)
+    return Effect.sync(() => {
+      for (const event of events) emitter.off(event, wake)
+    })
+  })
+
+const within =
+  ({ target }: Connection, ms: number, phase: TimedOut["phase"], afterMs = ms) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | CacheError, R> =>
+    Effect.timeoutOrElse(effect, {
+      duration: ms,
+      orElse: () => Effect.fail(new CacheError({ reason: new TimedOut({ tier: target.tier, phase, afterMs }) }))
+    })
+
+const unreachable = ({ broken, connection }: Exchange): CacheError =>
+  new CacheError({
+    reason: new Unreachable({ tier: connection.target.tier, detail: broken ?? "the connection was closed" })
+  })
+
+/** The code alone: messages of Node can quote what was sent. */
+const codeOf = (error: Error): string => ("code" in error && typeof error.code === "string" ? error.code : error.name)
