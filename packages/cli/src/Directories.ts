@@ -6,6 +6,7 @@
 import type { Scope } from "@strata/dirty-queue/Path"
 import * as FileTree from "@strata/search/FileTree"
 import * as Roots from "@strata/search/Roots"
+import { SuddenlyEmpty } from "@strata/search/Scan"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { realpathSync } from "node:fs"
@@ -78,20 +79,45 @@ export const outermost = (targets: ReadonlyArray<Workspace.Target>): ReadonlyArr
 }
 
 /**
+ * Fails when a root inside of the targets, which {@link mergeRoots} would end, is suddenly empty or gone: then its
+ * documents are in neither.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const guardInner = Effect.fn("Directories.guardInner")(function* (targets: ReadonlyArray<Workspace.Target>) {
+  const { base, scan } = yield* Workspace.Workspace
+  for (const scope of yield* innerRoots(targets)) {
+    yield* Effect.catchTag(scan.run({ scope }), "FileTreeError", (error) =>
+      Effect.fail(
+        error.reason._tag === "RootMissing" ? new SuddenlyEmpty({ directory: Roots.folderOf(base, scope) }) : error
+      )
+    )
+  }
+})
+
+/**
  * Ends the roots that lie inside of another one, once that has been indexed: their documents are in it.
  *
  * @since 0.1.0
  * @category operations
  */
 export const mergeRoots = Effect.fn("Directories.mergeRoots")(function* (targets: ReadonlyArray<Workspace.Target>) {
+  yield* Effect.forEach(yield* innerRoots(targets), endRoot, { discard: true })
+})
+
+/** The roots that lie inside of targets that are whole roots, unless those ignore them. */
+const innerRoots = Effect.fnUntraced(function* (targets: ReadonlyArray<Workspace.Target>) {
   const { base, roots } = yield* Workspace.Workspace
+  const found = new Set<Scope>()
   for (const outer of new Set(targets.filter(({ under }) => under === "").map(({ scope }) => scope))) {
     for (const inner of yield* roots) {
       const under = Roots.under(base, outer, Roots.folderOf(base, inner))
       if (inner === outer || under === undefined || (yield* isIgnored(base, outer, under))) continue
-      yield* endRoot(inner)
+      found.add(inner)
     }
   }
+  return found
 })
 
 const isIgnored = (base: string, scope: Scope, under: string) =>

@@ -93,7 +93,7 @@ const presentInvalid = Effect.fnUntraced(function* (
 ) {
   yield* output.error({
     tag: errors[0]?._tag ?? "InvalidInvocation",
-    message: errors.map(explain).join("; ")
+    message: withoutEcho(errors).map(explain).join("; ")
   })
   const command = commandPath.join(" ")
   if (commandPath.at(-1) === search.name && errors.some((error) => error._tag === "UnrecognizedOption")) {
@@ -117,5 +117,9 @@ const pathOptions: ReadonlySet<string> = new Set(["DIR", "database"])
 
 const explain = (error: CliError.CliError): string =>
   error._tag === "InvalidValue" && pathOptions.has(error.option) ? oneLine(error.expected) : oneLine(error.message)
+
+/** Of an unknown word that begins with one dash, each letter is an unknown flag: the first says it all. */
+const withoutEcho = (errors: ReadonlyArray<CliError.CliError>): ReadonlyArray<CliError.CliError> =>
+  errors.every(({ _tag }) => _tag === "UnrecognizedOption") ? errors.slice(0, 1) : errors
 
 const oneLine = (message: string): string => message.replaceAll(/\s*\n\s*\n\s*/g, ". ").replaceAll(/\s*\n\s*/g, " ")

@@ -109,6 +109,7 @@ describe("Program", () => {
     Effect.gen(function* () {
       const { code, err } = yield* execute("search", "-foo")
       assert.strictEqual(code, ExitCode.usage)
+      assert.match(err[0]!, /^strata: Unrecognized flag: -f in command strata search[^;]*$/)
       assert.include(err.join("\n"), "begins with a dash, put -- before it: strata search -- QUERY")
     })
   )

@@ -185,6 +185,22 @@ describe("strata", () => {
     assert.deepStrictEqual(found("word"), ["docs/a.txt"])
   })
 
+  it("D7: guards a directory that was indexed by itself when one around it is", () => {
+    write("docs/a.txt", "word")
+    write("docs/disk/b.txt", "word")
+    run(["index", "docs/disk"])
+    fs.rmSync(join(folder, "docs/disk/b.txt"))
+    const refused = run(["index", "docs"])
+    assert.strictEqual(refused.code, 3)
+    assert.match(refused.err, /docs\/disk is suddenly empty.*--force/)
+    fs.rmdirSync(join(folder, "docs/disk"))
+    assert.strictEqual(run(["index", "docs"]).code, 3)
+    assert.deepStrictEqual(found("word"), ["docs/disk/b.txt"])
+    assert.deepInclude(json(["index", "docs", "--force"]), { code: 0, indexed: 1, removed: 1 })
+    assert.deepStrictEqual(found("word"), ["docs/a.txt"])
+    assert.deepStrictEqual(json(["status"]).directories, ["docs"])
+  })
+
   it("leaves its own files out, wherever they lie and by whatever name the directory is given", () => {
     write("docs/a.txt", "word")
     fs.symlinkSync("docs", join(folder, "link"))

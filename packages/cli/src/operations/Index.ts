@@ -45,11 +45,8 @@ export const index = (options: {
     const before = yield* counts
     const named = yield* Effect.forEach(options.directories, (directory) => addOrRemove(directory, options.force))
     const targets = Directories.outermost(Arr.getSomes(named))
-    // Each directory was named because it is there, so that an empty one is an accident.
-    const synced = yield* Effect.catchTag(
-      Synchronising.sync(targets, { ...options, guard: "part" }),
-      "SuddenlyEmpty",
-      (error) => Effect.fail(new Refused({ reason: error }))
+    const synced = yield* Effect.catchTag(syncGuarded(targets, options), "SuddenlyEmpty", (error) =>
+      Effect.fail(new Refused({ reason: error }))
     )
     yield* Directories.mergeRoots(targets)
     yield* Synchronising.pruneChangelog()
@@ -57,6 +54,16 @@ export const index = (options: {
     const elapsedMs = (yield* Clock.currentTimeMillis) - start
     return toResult({ ...synced, removed }, yield* Findings.list(targets), elapsedMs)
   }).pipe(Effect.provide(Workspace.layer(options.database)))
+
+/** Each directory was named, now or before, because it has something: an empty one is an accident. */
+const syncGuarded = (
+  targets: ReadonlyArray<Workspace.Target>,
+  options: { readonly force: boolean; readonly progress: Progress }
+) =>
+  Effect.andThen(
+    options.force ? Effect.void : Directories.guardInner(targets),
+    Synchronising.sync(targets, { ...options, guard: "part" })
+  )
 
 /** A directory that is gone is an accident, unless that is said to be none: then it leaves the index. */
 const addOrRemove = (directory: string, force: boolean) =>
