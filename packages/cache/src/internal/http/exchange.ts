@@ -230,7 +230,7 @@ const receive = (
   const next: Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>, CacheError> = Effect.suspend(() => {
     const chunk: Uint8Array | null = response.read()
     if (chunk !== null) return Effect.succeed(Arr.of(chunk))
-    if (response.readableEnded) return Cause.done()
+    if (response.readableEnded) return Effect.andThen(nextTurn, Cause.done())
     if (response.destroyed) return Effect.fail(unreachable(exchange))
     return Effect.andThen(more, next)
   })
@@ -260,6 +260,12 @@ const awaitEvent = (
       for (const event of events) emitter.off(event, wake)
     })
   })
+
+/** Node gives a connection back to its agent only some ticks after the end of the body. */
+const nextTurn: Effect.Effect<void> = Effect.callback((resume) => {
+  const turn = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(turn))
+})
 
 const within =
   ({ target }: Connection, ms: number, phase: TimedOut["phase"], afterMs = ms) =>
