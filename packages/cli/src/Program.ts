@@ -15,6 +15,7 @@ import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import { index } from "./commands/Index.ts"
+import { journal } from "./commands/Journal.ts"
 import { rebuild } from "./commands/Rebuild.ts"
 import { retry } from "./commands/Retry.ts"
 import { search } from "./commands/Search.ts"
@@ -33,7 +34,9 @@ import { version } from "./Version.ts"
  * @since 0.1.0
  * @category commands
  */
-export const command = root.pipe(Command.withSubcommands([index, search, watch, status, retry, rebuild, verify]))
+export const command = root.pipe(
+  Command.withSubcommands([index, search, watch, status, retry, rebuild, verify, journal])
+)
 
 /**
  * Runs `strata` with `args`, prints what there is to print, and gives the exit

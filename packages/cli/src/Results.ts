@@ -5,6 +5,7 @@
  *
  * @since 0.1.0
  */
+import type * as Schema from "effect/Schema"
 
 /**
  * A path that could not be processed, and why, in words for people.
@@ -142,4 +143,29 @@ export interface VerifyResult extends Listed {
   readonly orphaned: ReadonlyArray<string>
   /** Whether the full-text index does not fit its own data. */
   readonly damaged: boolean
+}
+
+/**
+ * An entry of the journal. `seq` is its position in the stream, `recordedAt` in milliseconds since the epoch.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface JournalEntry {
+  readonly stream: string
+  readonly seq: number
+  readonly type: string
+  readonly recordedAt: number
+  readonly identity?: string
+  readonly payload: Schema.Json
+}
+
+/**
+ * The last entries of the journal, in order.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface JournalResult {
+  readonly entries: ReadonlyArray<JournalEntry>
 }

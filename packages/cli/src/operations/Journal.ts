@@ -1,0 +1,116 @@
+/**
+ * @since 0.1.0
+ */
+import * as Journal from "@strata/journal/Journal"
+import { StreamName } from "@strata/journal/StreamName"
+import * as Search from "@strata/search/Search"
+import * as SqliteClient from "@strata/sqlite/SqliteClient"
+import * as Strata from "@strata/strata/Strata"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Reactivity from "effect/reactivity/Reactivity"
+import * as Stream from "effect/Stream"
+import type { JournalEntry, JournalResult } from "../Results.ts"
+
+/**
+ * What to show of the journal.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface JournalOptions {
+  readonly database: string
+  /** Default: all streams. */
+  readonly stream: string | undefined
+  /** How many of the last entries. */
+  readonly limit: number
+}
+
+/**
+ * The last entries of the journal, in order.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const journal = (options: JournalOptions) =>
+  Effect.map(last(options), (entries) => ({ entries: entries.map(toEntry) }) satisfies JournalResult).pipe(
+    Effect.provide(layerExisting(options.database))
+  )
+
+/**
+ * The last entries of the journal, and then each one that any process adds, until interrupted.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const follow = (options: JournalOptions & { readonly onEntry: (entry: JournalEntry) => Effect.Effect<void> }) =>
+  Effect.gen(function* () {
+    const entries = yield* last(options)
+    yield* Effect.forEach(entries, (entry) => options.onEntry(toEntry(entry)), { discard: true })
+    return yield* Stream.runForEach(yield* following(options, entries.at(-1)), (entry) =>
+      options.onEntry(toEntry(entry))
+    )
+  }).pipe(Effect.provide(layerExisting(options.database)))
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Another database is left as it is. */
+const layerExisting = (database: string) =>
+  Layer.unwrap(
+    SqliteClient.make({ filename: database, readonly: true }).pipe(
+      Effect.flatMap(Search.scopes),
+      Effect.as(Journal.layerSql().pipe(Layer.provideMerge(Strata.layerSqlite({ filename: database })))),
+      Effect.scoped,
+      Effect.provide(Reactivity.layer)
+    )
+  )
+
+const last = Effect.fnUntraced(function* ({ limit, stream }: JournalOptions) {
+  const streams = yield* listStreams(stream)
+  const lists = yield* Effect.forEach(streams, (info) => lastOf(info, limit))
+  const inOrder = lists.flat().toSorted((a, b) => a.transaction - b.transaction || a.ordinal - b.ordinal)
+  return inOrder.slice(Math.max(0, inOrder.length - limit))
+})
+
+const listStreams = Effect.fnUntraced(function* (stream: string | undefined) {
+  const { streams } = yield* Journal.Journal
+  const found: Array<Journal.StreamInfo> = []
+  for (;;) {
+    const page = yield* streams({ prefix: stream, after: found.at(-1)?.stream, limit: pageSize })
+    found.push(...page)
+    if (page.length < pageSize) break
+  }
+  return stream === undefined ? found : found.filter((info) => info.stream === stream)
+})
+
+const pageSize = 1000
+
+/** Seqs have gaps, so the window grows until there is enough in it. */
+const lastOf = Effect.fnUntraced(function* ({ floor, head, stream }: Journal.StreamInfo, limit: number) {
+  const { read } = yield* Journal.Journal
+  if (limit === 0) return []
+  const start = Math.max(0, floor - 1)
+  for (let window = limit; ; window *= 2) {
+    const after = Math.max(start, head - window)
+    const found = yield* read({ stream, after, limit: window })
+    if (found.length >= limit || after === start) return found
+  }
+})
+
+const following = Effect.fnUntraced(function* ({ stream }: JournalOptions, shown: Journal.Entry | undefined) {
+  const service = yield* Journal.Journal
+  if (stream === undefined) return service.followAll({ after: shown, compacted: "skip" })
+  const name = StreamName.make(stream)
+  return service.follow({ stream: name, after: shown?.seq ?? (yield* service.floor(name)) })
+})
+
+const toEntry = ({ identity, payload, recordedAt, seq, stream, type }: Journal.Entry): JournalEntry => ({
+  stream,
+  seq,
+  type,
+  recordedAt,
+  ...(identity === undefined ? {} : { identity }),
+  payload
+})

@@ -1,0 +1,54 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import * as fs from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const launcher = fileURLToPath(new URL("../bin/strata.js", import.meta.url))
+
+/** A folder of its own, in which the program is run as people run it. */
+export const makeFolder = () => {
+  const path = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "strata-cli-")))
+  const children: Array<ChildProcess> = []
+
+  const spawnOptions = (env: Record<string, string>) => ({ cwd: path, env: { ...process.env, ...env } })
+
+  const run = (args: ReadonlyArray<string>, env: Record<string, string> = {}) => {
+    const { status, stderr, stdout } = spawnSync(process.execPath, [launcher, ...args], {
+      ...spawnOptions(env),
+      encoding: "utf8",
+      maxBuffer: 64 * 1024 * 1024
+    })
+    return { code: status, out: stdout, err: stderr }
+  }
+
+  return {
+    path,
+    write: (file: string, content: string) => {
+      fs.mkdirSync(dirname(join(path, file)), { recursive: true })
+      fs.writeFileSync(join(path, file), content)
+    },
+    run,
+    /** What a command prints with `--json`, and its exit code. */
+    json: (args: ReadonlyArray<string>, env?: Record<string, string>) => {
+      const { code, err, out } = run([...args, "--json"], env)
+      const line = out.trim().split("\n").at(-1)
+      if (line === undefined || line === "") throw new Error(`nothing was printed; on stderr: ${err}`)
+      return { code, ...JSON.parse(line) }
+    },
+    start: (args: ReadonlyArray<string>, env: Record<string, string> = {}) => {
+      const child = spawn(process.execPath, [launcher, ...args], {
+        ...spawnOptions(env),
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      children.push(child)
+      return child
+    },
+    remove: () => {
+      for (const child of children) child.kill("SIGKILL")
+      fs.rmSync(path, { recursive: true, force: true })
+    }
+  }
+}
+
+export type Folder = ReturnType<typeof makeFolder>
