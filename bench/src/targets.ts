@@ -7,6 +7,11 @@ export interface Target {
 }
 
 export const targets: ReadonlyArray<Target> = [
+  { bench: "durable", case: "write-c1", rival: "with-transaction", atLeast: 0.95 },
+  { bench: "durable", case: "write-c1-p99", rival: "with-transaction", atLeast: 1 / 1.1 },
+  { bench: "durable", case: "write-c64", rival: "with-transaction", atLeast: 8 },
+  { bench: "durable", case: "write-c64", rival: "raw-64", atLeast: 0.45 },
+  { bench: "durable", case: "write-c64-failing", rival: "with-transaction", atLeast: 7 },
   { bench: "dirty-queue", case: "end-to-end", rival: "plainjob", atLeast: 3 },
   // Draining what was written 100 times may take 1.2 times what was written once takes.
   { bench: "dirty-queue", case: "coalesce", rival: "once", atLeast: 1 / 1.2 },

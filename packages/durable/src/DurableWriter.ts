@@ -114,14 +114,19 @@ export const make = Effect.fnUntraced(function* (
   const sql = yield* SqlClient.SqlClient
   const retry = retryConflicts(options ?? {})
   const observe = observeBody(options ?? {})
-  const inLevel = sqlLevels(sql)
+  const inTransaction = SqliteClient.isSqliteClient(sql) ? sql.withGroupedTransaction : sql.withTransaction
   return DurableWriter.of({
     write: (effect) =>
-      Effect.withFiber((fiber) =>
-        Context.getOrUndefined(fiber.context, sql.transactionService) === undefined
-          ? retry(inLevel(observe(effect), undefined))
-          : inLevel(effect, Context.getOrUndefined(fiber.context, WriteTransaction))
-      )
+      Effect.withFiber((fiber) => {
+        const level = new SqlLevel(sql)
+        return Context.getOrUndefined(fiber.context, sql.transactionService) === undefined
+          ? retry(undoOnFailure(level, inTransaction(observe(bodyIn(level, effect)))))
+          : nestedIn(
+              Context.getOrUndefined(fiber.context, WriteTransaction),
+              level,
+              inTransaction(bodyIn(level, effect))
+            )
+      })
   })
 })
 
@@ -230,32 +235,28 @@ class SqlLevel {
   }
 
   /** Leaves what is to be undone to the write that this one stands in. */
-  handOver(parent: WriteTransaction["Service"]): Effect.Effect<void> | undefined {
-    return this.undo === undefined ? undefined : parent.onRollback(() => void this.rollback())
+  handOver(parent: WriteTransaction["Service"]): Effect.Effect<void> {
+    return this.undo === undefined ? Effect.void : parent.onRollback(() => void this.rollback())
   }
 }
 
-/** Runs one level of a SQL write: the transaction itself, or a savepoint in `parent`. */
-const sqlLevels = (sql: SqlClient.SqlClient) => {
-  const inTransaction = SqliteClient.isSqliteClient(sql) ? sql.withGroupedTransaction : sql.withTransaction
-  return <A, E, R>(
-    effect: Effect.Effect<A, E, R>,
-    parent: WriteTransaction["Service"] | undefined
-  ): Effect.Effect<A, E | SqlError, Exclude<R, WriteTransaction>> =>
-    Effect.suspend(() => {
-      const level = new SqlLevel(sql)
-      const body = Effect.onExitPrimitive(
-        Effect.provideService(effect, WriteTransaction, level),
-        (exit) => (Exit.isFailure(exit) ? level.rollback() : undefined),
-        true
-      )
-      // At the end of the body, before another write can look, and again for a commit that failed.
-      return Effect.onExitPrimitive(inTransaction(body), (exit) => {
-        if (Exit.isSuccess(exit)) return parent === undefined ? undefined : level.handOver(parent)
-        return level.rollback()
-      })
-    })
-}
+/** The body of a write. What it registered is undone at its end, before another write can look. */
+const bodyIn = <A, E, R>(level: SqlLevel, effect: Effect.Effect<A, E, R>) =>
+  undoOnFailure(level, Effect.provideService(effect, WriteTransaction, level))
+
+const undoOnFailure = <A, E, R>(level: SqlLevel, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.onExitPrimitive(effect, (exit) => (Exit.isFailure(exit) ? level.rollback() : undefined), true)
+
+/** A write in a write: what it registered outlives its own end, as the outer one may still roll back. */
+const nestedIn = <A, E, R>(
+  parent: WriteTransaction["Service"] | undefined,
+  level: SqlLevel,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.onExit(effect, (exit) => {
+    if (Exit.isSuccess(exit)) return parent === undefined ? Effect.void : level.handOver(parent)
+    return Effect.sync(() => void level.rollback())
+  })
 
 interface MemoryLevel {
   readonly transaction: WriteTransaction["Service"]

@@ -22,8 +22,9 @@ export class Level {
   children: Semaphore.Semaphore | undefined = undefined
 
   constructor(connection: SqliteConnection, depth: number) {
-    const service: [SqliteConnection, number] = [connection, depth]
-    this.service = Object.assign(service, { level: this })
+    const service: [SqliteConnection, number] & { level?: Level } = [connection, depth]
+    service.level = this
+    this.service = service
   }
 }
 
