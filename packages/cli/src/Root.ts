@@ -27,7 +27,11 @@ export const root = Command.make("strata").pipe(
       Flag.withDefault(false)
     )
   }),
-  Command.withDescription("Indexes directories, keeps the index current, and finds text in it")
+  Command.withDescription(
+    "Indexes directories, keeps the index current, and finds text in it. Exit codes: 0 done; 1 finished, with failures " +
+      "or differences that are listed; 2 the command line is wrong; 3 its circumstances do not allow it, as there is no " +
+      "index or the database cannot be used; 70 a fault in strata; 130 interrupted"
+  )
 )
 
 /**

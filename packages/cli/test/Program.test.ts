@@ -37,6 +37,8 @@ describe("Program", () => {
       for (const name of ["index", "search", "watch", "status", "retry", "rebuild", "verify"]) {
         assert.match(out.join("\n"), new RegExp(`^ +${name} +\\S`, "m"))
       }
+      const codes = [...out.join("\n").matchAll(/(?:codes:|;) (\d+) /g)].map(([, code]) => Number(code))
+      assert.deepStrictEqual(codes, Object.values(ExitCode))
     })
   )
 

@@ -75,6 +75,7 @@ export const index = Command.make(
     }
   })
 ).pipe(
+  Command.withShortDescription("Index directories: what is new or changed is read, what is gone is removed"),
   Command.withDescription(
     "Index directories: what is new or changed is read, what is gone is removed. Text files up to 16 MiB are indexed, " +
       "hidden ones such as .env too; UTF-8, or UTF-16 with a byte order mark, is text. Left out are .git and .strata, " +

@@ -64,6 +64,7 @@ export const search = Command.make(
     }
   })
 ).pipe(
+  Command.withShortDescription("Find text: path, line, heading and snippet of the best passages"),
   Command.withDescription(
     "Find text: path, line of the first match, heading and snippet of the best passages. Whole words are compared, " +
       "without case and accents, in text, headings and titles; the name of a file without a title is its title"

@@ -46,6 +46,7 @@ export const watch = Command.make(
     return yield* DatabaseFile.naming(file, watching)
   })
 ).pipe(
+  Command.withShortDescription("Keep directories indexed until interrupted: a change is found within a second"),
   Command.withDescription(
     "Keep directories indexed until interrupted. A change is found within a second, unless it is one of very many or a " +
       "file of many megabytes, which takes as long as indexing it"
