@@ -161,7 +161,7 @@ describe.skipIf(!isInstalled)("HttpCache on nginx", () => {
       const peak = peakOf()
       const large = yield* blobs.add(peak.watch(largeContent))
       assert.deepStrictEqual(large, largeBlob())
-      assert.isBelow(peak.bytes(), 16 * 1024 ** 2)
+      assert.isBelow(peak.bytes(), boundedBytes)
       let received = 0
       yield* Stream.runForEach(peak.watch(blobs.get(large)), (chunk) =>
         Effect.sync(() => {
@@ -169,7 +169,7 @@ describe.skipIf(!isInstalled)("HttpCache on nginx", () => {
         })
       )
       assert.strictEqual(received, large.size)
-      assert.isBelow(peak.bytes(), 16 * 1024 ** 2)
+      assert.isBelow(peak.bytes(), boundedBytes)
     })
   )
 })
@@ -183,6 +183,9 @@ const flip = (path: string, at: number) =>
   })
 
 const chunks = 3200
+
+/** Garbage is given back in the background, so that some of it is still counted. */
+const boundedBytes = 64 * 1024 ** 2
 
 const chunkOf = (index: number) => Buffer.alloc(65_536, index % 251)
 
