@@ -9,7 +9,7 @@ import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import { Buffer } from "node:buffer"
 import { createHash } from "node:crypto"
-import { readFile, rm, writeFile } from "node:fs/promises"
+import { readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
@@ -141,6 +141,19 @@ describe.skipIf(!isInstalled)("HttpCache on nginx", () => {
       const known = yield* HttpCache.stepCache({ url: nginx.url, credentials })
       yield* known.put(entryOf("a"))
       assert.strictEqual((yield* known.get(entryOf("a").key))._tag, "Hit")
+    })
+  )
+
+  it.live("is left without a trace of what was wrong or broken off", () =>
+    Effect.gen(function* () {
+      const { blobs, nginx } = yield* start()
+      const big = Buffer.alloc(3 * 1024 ** 2, 1)
+      const wrong = Stream.make(big.subarray(0, 2 * 1024 ** 2), Buffer.alloc(1024 ** 2, 2))
+      assert.strictEqual((yield* reasonOf(blobs.put(blobOf(big), wrong)))._tag, "ArtifactCorrupt")
+      const stalled = Stream.concat(Stream.make(big.subarray(0, 2 * 1024 ** 2)), Stream.never)
+      yield* Effect.timeoutOption(blobs.put(blobOf(big), stalled), 200)
+      assert.deepStrictEqual(yield* blobs.missing([blobOf(big)]), [blobOf(big)])
+      assert.deepStrictEqual(yield* Effect.promise(() => readdir(nginx.root)), [])
     })
   )
 
