@@ -11,6 +11,7 @@
  *
  * @since 0.1.0
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
@@ -39,21 +40,21 @@ export type Credentials =
   | { readonly _tag: "Basic"; readonly username: string; readonly password: Redacted.Redacted<string> }
 
 /**
- * How long each phase of a request may take, in milliseconds. Large bodies have longer: a body of `n` bytes, up or down,
- * may take `bodyMs` and the time of `n` bytes at `minBytesPerSecond`.
+ * How long each phase of a request may take. Large bodies have longer: a body, up or down, may take `body` and the time
+ * of its bytes at `minBytesPerSecond`; down, these are the bytes that have arrived.
  *
  * @since 0.1.0
  * @category models
  */
 export interface Deadlines {
-  /** Looking the name up, connecting, TLS. Default 5,000. */
-  readonly connectMs?: number | undefined
-  /** From the end of the request to the head of the answer. Default 15,000. */
-  readonly responseMs?: number | undefined
-  /** Without any byte of a body. Default 10,000. */
-  readonly idleMs?: number | undefined
-  /** Default 30,000. */
-  readonly bodyMs?: number | undefined
+  /** Looking the name up, connecting, TLS. Default 5 seconds. */
+  readonly connect?: Duration.Input | undefined
+  /** From the end of the request to the head of the answer. Default 15 seconds. */
+  readonly response?: Duration.Input | undefined
+  /** Between two chunks of a body. Default 10 seconds. */
+  readonly idle?: Duration.Input | undefined
+  /** Default 30 seconds. */
+  readonly body?: Duration.Input | undefined
   /** Default 65,536. */
   readonly minBytesPerSecond?: number | undefined
 }
@@ -134,10 +135,10 @@ const connect = (options: HttpCacheOptions): Effect.Effect<Client.Client, CacheE
   Effect.flatMap(Target.make(nameOf(options), options), (target) => Client.make(target, deadlines(options.deadlines)))
 
 const deadlines = (options: Deadlines = {}): Exchange.Deadlines => ({
-  connectMs: options.connectMs ?? 5000,
-  responseMs: options.responseMs ?? 15_000,
-  idleMs: options.idleMs ?? 10_000,
-  bodyMs: options.bodyMs ?? 30_000,
+  connectMs: Duration.toMillis(options.connect ?? "5 seconds"),
+  responseMs: Duration.toMillis(options.response ?? "15 seconds"),
+  idleMs: Duration.toMillis(options.idle ?? "10 seconds"),
+  bodyMs: Duration.toMillis(options.body ?? "30 seconds"),
   minBytesPerSecond: options.minBytesPerSecond ?? 65_536
 })
 

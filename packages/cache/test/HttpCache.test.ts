@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, describe, it } from "@effect/vitest"
 import { type CacheError, outlook } from "@strata/cache/CacheError"
 import { miss, type MissReason } from "@strata/cache/Lookup"
 import * as HttpCache from "@strata/cache/HttpCache"
@@ -12,16 +12,18 @@ import * as Exit from "effect/Exit"
 import * as Logger from "effect/Logger"
 import { MinimumLogLevel } from "effect/References"
 import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Tracer from "effect/Tracer"
 import { Buffer } from "node:buffer"
+import { createServer, type Server, type Socket } from "node:net"
 import { inspect } from "node:util"
 import { blobOf, entryOf } from "./support/http.ts"
 
-const deadlines: HttpCache.Deadlines = { connectMs: 300, responseMs: 300, idleMs: 300, bodyMs: 600 }
+const deadlines: HttpCache.Deadlines = { connect: 300, response: 300, idle: 300, body: 600 }
 
 const open = Effect.fnUntraced(function* (
-  server: CacheServer.CacheServer,
+  server: { readonly url: string },
   options: Partial<HttpCache.HttpCacheOptions> = {}
 ) {
   const all = { url: server.url, deadlines, ...options }
@@ -42,6 +44,34 @@ const elapsed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     yield* effect
     return (yield* Clock.currentTimeMillis) - before
   })
+
+/** A port where something else than a server of HTTP listens. */
+const listen = (onConnection: (socket: Socket) => void): Effect.Effect<number, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly server: Server; readonly sockets: Array<Socket>; readonly port: number }>((resume) => {
+      const sockets: Array<Socket> = []
+      const server = createServer((socket) => {
+        sockets.push(socket.on("error", () => {}))
+        onConnection(socket)
+      })
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        if (typeof address !== "object" || address === null) return assert.fail("it listens on a port")
+        resume(Effect.succeed({ server, sockets, port: address.port }))
+      })
+    }),
+    ({ server, sockets }) =>
+      Effect.callback((resume) => {
+        server.close(() => resume(Effect.void))
+        for (const socket of sockets) socket.destroy()
+      })
+  ).pipe(Effect.map(({ port }) => port))
+
+const warnings: Array<Error> = []
+
+process.on("warning", (warning) => warnings.push(warning))
+
+afterAll(() => assert.deepStrictEqual(warnings, [], "Node warns of what is left behind"))
 
 describe("HttpCache on a strict server", () => {
   it.live("publishes an entry with its blobs, and finds it again", () =>
@@ -233,7 +263,7 @@ describe("HttpCache on a silent server", () => {
     it.live(`a server that ${name} costs no more than the deadline`, () =>
       Effect.gen(function* () {
         const server = yield* CacheServer.make(behaviour)
-        const { blobs, entries } = yield* open(server, { deadlines: { ...deadlines, minBytesPerSecond: 1e9 } })
+        const { blobs, entries } = yield* open(server, { deadlines: { ...deadlines, minBytesPerSecond: 1e6 } })
         const large = { digest: blob.digest, size: 1000 }
         for (const call of [entries.get(entryOf("a").key), collect(blobs.get(large))]) {
           const ms = yield* elapsed(
@@ -277,13 +307,22 @@ describe("HttpCache on a silent server", () => {
     })
   )
 
+  it.live("a server that never agrees on TLS costs no more than the deadline", () =>
+    Effect.gen(function* () {
+      const port = yield* listen(() => {})
+      const entries = yield* HttpCache.stepCache({ url: `https://127.0.0.1:${port}`, deadlines })
+      const reason = yield* reasonOf(entries.get(entryOf("a").key))
+      assert.deepInclude({ ...reason }, { phase: "connect", afterMs: 300 })
+    })
+  )
+
   it.live("an interrupted request leaves no connection behind", () =>
     Effect.gen(function* () {
       const closed: Array<boolean> = []
       const server = yield* CacheServer.make((request) => {
         request.socket.on("close", () => closed.push(true))
       })
-      const { entries } = yield* open(server, { deadlines: { ...deadlines, responseMs: 60_000 } })
+      const { entries } = yield* open(server, { deadlines: { ...deadlines, response: 60_000 } })
       yield* Effect.timeoutOption(entries.get(entryOf("a").key), 100)
       yield* Effect.sleep(100)
       assert.deepStrictEqual(closed, [true])
@@ -314,6 +353,26 @@ describe("HttpCache on a server that fails", () => {
       const { entries } = yield* open(server)
       const reason = yield* reasonOf(entries.get(entryOf("a").key))
       assert.deepInclude({ ...reason }, { detail: "ECONNREFUSED" })
+    })
+  )
+
+  it.live("does not take something else than HTTP for a tier that is away", () =>
+    Effect.gen(function* () {
+      const port = yield* listen((socket) => socket.end("220 mail.example.org ready\r\n"))
+      const { entries } = yield* open({ url: `http://127.0.0.1:${port}` })
+      assert.strictEqual((yield* reasonOf(entries.get(entryOf("a").key)))._tag, "Unexpected")
+    })
+  )
+
+  it.live("sends without asking what a server does not want to be asked about", () =>
+    Effect.gen(function* () {
+      const server = yield* CacheServer.make((request, response, honest) =>
+        request.headers.expect === undefined ? honest() : Hostile.status(417)(request, response, honest)
+      )
+      const { blobs } = yield* open(server)
+      const big = Buffer.alloc(2 * 1024 ** 2, 7)
+      yield* blobs.put(blobOf(big), Stream.make(big))
+      assert.deepStrictEqual(yield* collect(blobs.get(blobOf(big))), big)
     })
   )
 

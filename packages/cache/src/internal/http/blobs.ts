@@ -25,7 +25,7 @@ export const download = (client: Client, blob: Blob): Stream.Stream<Uint8Array, 
     Effect.map(client.request("GET", pathOf(blob)), (outcome) =>
       outcome._tag === "Absent"
         ? Stream.fail(new CacheError({ reason: new ArtifactMissing({ tier, digests: [blob.digest] }) }))
-        : Check.checked(tier, blob, outcome.answer.body(blob.size))
+        : Check.checked(tier, blob, outcome.answer.body)
     )
   )
 }

@@ -45,6 +45,9 @@ export const make = Effect.fnUntraced(function* (
     hops: number
   ): Effect.Effect<Exchange.Answer, CacheError | E, R | Scope.Scope> =>
     Effect.flatMap(Exchange.run(connection, method, url, upload), (answer) => {
+      if (answer.status === 417 && upload !== undefined && upload.unasked !== true) {
+        return Effect.andThen(drain(answer), follow(method, url, { ...upload, unasked: true }, hops))
+      }
       if (!isRedirect(method, answer.status)) return Effect.succeed(answer)
       const location = answer.headers.location
       const there = location === undefined ? null : URL.parse(location, url.href)
@@ -87,7 +90,7 @@ export const readAll = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Uint8Array, CacheError> {
   const chunks: Array<Uint8Array> = []
   let size = 0
-  yield* Stream.runForEach(answer.body(limit), (chunk) => {
+  yield* Stream.runForEach(answer.body, (chunk) => {
     size += chunk.length
     chunks.push(chunk)
     return size > limit ? failWith(new TooLarge({ tier, size, limit })) : Effect.void
@@ -109,7 +112,7 @@ const checkEncoding = (tier: string, answer: Exchange.Answer): Effect.Effect<voi
 
 const drain = (answer: Exchange.Answer): Effect.Effect<void> => {
   let size = 0
-  return answer.body(drained.size).pipe(
+  return answer.body.pipe(
     Stream.takeWhile((chunk) => (size += chunk.length) <= drained.size),
     Stream.runDrain,
     Effect.timeoutOption(drained.ms),

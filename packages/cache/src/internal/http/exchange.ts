@@ -10,7 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as http from "node:http"
 import * as https from "node:https"
-import { CacheError, TimedOut, Unreachable } from "../../CacheError.ts"
+import { CacheError, TimedOut, Unexpected, Unreachable } from "../../CacheError.ts"
 import * as Check from "./check.ts"
 import type { Method } from "./status.ts"
 import type { Target } from "./target.ts"
@@ -23,7 +23,7 @@ export interface Deadlines {
   readonly responseMs: number
   /** Between two chunks of a body, in either direction. */
   readonly idleMs: number
-  /** For a whole body, in either direction, plus the time that its size takes at `minBytesPerSecond`. */
+  /** For a whole body, in either direction, and besides the time of its bytes at `minBytesPerSecond`. */
   readonly bodyMs: number
   readonly minBytesPerSecond: number
 }
@@ -39,13 +39,15 @@ export interface Upload<E, R> {
   readonly digest: Digest
   readonly size: number
   readonly content: Stream.Stream<Uint8Array, E, R>
+  /** Set for a server that does not know how to consent. */
+  readonly unasked?: boolean | undefined
 }
 
 export interface Answer {
   readonly status: number
   readonly headers: http.IncomingHttpHeaders
-  /** The body, to be run once; its deadlines are those of `size` bytes. */
-  readonly body: (size: number) => Stream.Stream<Uint8Array, CacheError>
+  /** To be run once. */
+  readonly body: Stream.Stream<Uint8Array, CacheError>
 }
 
 /** A body of this size waits for the server's consent before it is sent, so that a refusal costs nothing. Bytes. */
@@ -120,9 +122,11 @@ const headersOf = <E, R>(target: Target, upload: Upload<E, R> | undefined): http
     : {
         "content-type": "application/octet-stream",
         "content-length": upload.size,
-        ...(upload.size >= askFirst ? { expect: "100-continue" } : {})
+        ...(asksFirst(upload) ? { expect: "100-continue" } : {})
       })
 })
+
+const asksFirst = <E, R>({ size, unasked }: Upload<E, R>): boolean => size >= askFirst && unasked !== true
 
 const listen = (connection: Connection, request: http.ClientRequest): Exchange => {
   const exchange: Exchange = {
@@ -150,7 +154,7 @@ const listen = (connection: Connection, request: http.ClientRequest): Exchange =
   })
   request.on("error", (error) => {
     exchange.broken = codeOf(error)
-    const failure = Effect.fail(unreachable(exchange))
+    const failure = Effect.fail(failureOf(exchange))
     Deferred.doneUnsafe(exchange.connected, failure)
     Deferred.doneUnsafe(exchange.answered, failure)
   })
@@ -175,7 +179,7 @@ const attempt = <E, R>(
     Effect.map((response) => ({
       status: response.statusCode ?? 0,
       headers: response.headers,
-      body: (size) => Stream.fromPull(Effect.sync(() => receive(exchange, response, size)))
+      body: Stream.fromPull(Effect.sync(() => receive(exchange, response)))
     }))
   )
 }
@@ -188,7 +192,7 @@ const attempt = <E, R>(
 const sendBody = <E, R>(exchange: Exchange, upload: Upload<E, R>): Effect.Effect<void, CacheError | E, R> => {
   const { connection, consented, request } = exchange
   const consent = Effect.suspend(() => {
-    if (upload.size < askFirst) return Effect.void
+    if (!asksFirst(upload)) return Effect.void
     request.flushHeaders()
     return Effect.timeoutOption(Deferred.await(consented), consentMs)
   })
@@ -211,16 +215,16 @@ const write = (exchange: Exchange, chunk: Uint8Array): Effect.Effect<void, Cache
 
 const receive = (
   exchange: Exchange,
-  response: http.IncomingMessage,
-  size: number
+  response: http.IncomingMessage
 ): Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>, CacheError> => {
   const { connection } = exchange
   const { idleMs } = connection.deadlines
-  const total = wholeMs(connection, size)
+  let received = 0
   let startedAt: number | undefined
   const more = Clock.clockWith((clock) => {
     const now = clock.currentTimeMillisUnsafe()
     startedAt ??= now
+    const total = wholeMs(connection, received)
     const left = total - (now - startedAt)
     const arrived = awaitEvent(response, ["readable", "end", "close"], () => isReady(response))
     return left < idleMs
@@ -229,9 +233,12 @@ const receive = (
   })
   const next: Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>, CacheError> = Effect.suspend(() => {
     const chunk: Uint8Array | null = response.read()
-    if (chunk !== null) return Effect.succeed(Arr.of(chunk))
+    if (chunk !== null) {
+      received += chunk.length
+      return Effect.succeed(Arr.of(chunk))
+    }
     if (response.readableEnded) return Effect.andThen(nextTurn, Cause.done())
-    if (response.destroyed) return Effect.fail(unreachable(exchange))
+    if (response.destroyed) return Effect.fail(failureOf(exchange))
     return Effect.andThen(more, next)
   })
   return next
@@ -254,11 +261,15 @@ const awaitEvent = (
 ): Effect.Effect<void> =>
   Effect.callback((resume) => {
     if (isReady()) return resume(Effect.void)
-    const wake = () => resume(Effect.void)
-    for (const event of events) emitter.on(event, wake)
-    return Effect.sync(() => {
+    const stop = () => {
       for (const event of events) emitter.off(event, wake)
-    })
+    }
+    const wake = () => {
+      stop()
+      resume(Effect.void)
+    }
+    for (const event of events) emitter.on(event, wake)
+    return Effect.sync(stop)
   })
 
 /** Node gives a connection back to its agent only some ticks after the end of the body. */
@@ -275,10 +286,13 @@ const within =
       orElse: () => Effect.fail(new CacheError({ reason: new TimedOut({ tier: target.tier, phase, afterMs }) }))
     })
 
-const unreachable = ({ broken, connection }: Exchange): CacheError =>
-  new CacheError({
-    reason: new Unreachable({ tier: connection.target.tier, detail: broken ?? "the connection was closed" })
-  })
+const failureOf = ({ broken, connection }: Exchange): CacheError => {
+  const { tier } = connection.target
+  const detail = broken ?? "the connection was closed"
+  // What answers does not speak HTTP, which is no matter of reach.
+  const isForeign = detail.startsWith("HPE_")
+  return new CacheError({ reason: isForeign ? new Unexpected({ tier, detail }) : new Unreachable({ tier, detail }) })
+}
 
 /** The code alone: messages of Node can quote what was sent. */
 const codeOf = (error: Error): string => ("code" in error && typeof error.code === "string" ? error.code : error.name)
