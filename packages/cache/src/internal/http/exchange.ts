@@ -237,7 +237,7 @@ const receive = (
       received += chunk.length
       return Effect.succeed(Arr.of(chunk))
     }
-    if (response.readableEnded) return Effect.andThen(nextTurn, Cause.done())
+    if (response.readableEnded) return Effect.andThen(givenBack(exchange), Cause.done())
     if (response.destroyed) return Effect.fail(failureOf(exchange))
     return Effect.andThen(more, next)
   })
@@ -272,7 +272,13 @@ const awaitEvent = (
     return Effect.sync(stop)
   })
 
-/** Node gives a connection back to its agent only some ticks after the end of the body. */
+/** Node gives a connection back some ticks after the end of the body, and after the request has left. */
+const givenBack = ({ request }: Exchange): Effect.Effect<void> =>
+  Effect.andThen(
+    awaitEvent(request, ["finish", "close"], () => request.writableFinished || request.destroyed),
+    nextTurn
+  )
+
 const nextTurn: Effect.Effect<void> = Effect.callback((resume) => {
   const turn = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(turn))
