@@ -5,12 +5,11 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
-import { connect, createServer } from "node:net"
+import { connect, createServer, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 
@@ -176,13 +175,28 @@ const freePort: Effect.Effect<number, NginxError> = Effect.callback((resume) => 
   })
 })
 
+/** Waits in the time of the world, whichever clock a test has. */
 const awaitPort = (port: number): Effect.Effect<void, NginxError> =>
-  Effect.callback<void, NginxError>((resume) => {
-    const socket = connect(port, "127.0.0.1")
-    socket.on("connect", () => resume(Effect.void))
-    socket.on("error", (error) => resume(Effect.fail(new NginxError({ detail: error.message }))))
-    return Effect.sync(() => socket.destroy())
-  }).pipe(Effect.retry({ schedule: Schedule.spaced(20), times: 250 }))
+  Effect.callback((resume) => {
+    let socket: Socket | undefined
+    let timer: NodeJS.Timeout | undefined
+    const look = (left: number): void => {
+      socket = connect(port, "127.0.0.1")
+      socket.on("connect", () => {
+        socket?.destroy()
+        resume(Effect.void)
+      })
+      socket.on("error", (error) => {
+        if (left === 0) resume(Effect.fail(new NginxError({ detail: error.message })))
+        else timer = setTimeout(look, 20, left - 1)
+      })
+    }
+    look(250)
+    return Effect.sync(() => {
+      clearTimeout(timer)
+      socket?.destroy()
+    })
+  })
 
 const exited = (child: ChildProcess): Effect.Effect<void> =>
   Effect.callback((resume) => {
