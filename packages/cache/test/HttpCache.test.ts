@@ -7,8 +7,10 @@ import * as Hostile from "@strata/cache/testing/hostile"
 import { sha256 } from "@strata/durable/Digest"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
 import { MinimumLogLevel } from "effect/References"
 import * as Redacted from "effect/Redacted"
@@ -254,16 +256,16 @@ describe("HttpCache on a strict server", () => {
 })
 
 describe("HttpCache on a silent server", () => {
-  for (const [name, behaviour, phase, afterMs] of [
-    ["accepts and never answers", Hostile.blackHole, "response", 300],
-    ["stalls at byte 0 of the body", Hostile.stallAtBody, "body", 300],
-    ["stalls in the body", Hostile.stallInBody, "body", 300],
-    ["drips", Hostile.drip(20), "total", 600]
+  for (const [name, behaviour, phase, afterMs, more] of [
+    ["accepts and never answers", Hostile.blackHole, "response", 300, {}],
+    ["stalls at byte 0 of the body", Hostile.stallAtBody, "body", 300, {}],
+    ["stalls in the body", Hostile.stallInBody, "body", 300, {}],
+    ["drips", Hostile.drip(20), "total", 600, { idle: 5000, minBytesPerSecond: 1e6 }]
   ] as const) {
     it.live(`a server that ${name} costs no more than the deadline`, () =>
       Effect.gen(function* () {
         const server = yield* CacheServer.make(behaviour)
-        const { blobs, entries } = yield* open(server, { deadlines: { ...deadlines, minBytesPerSecond: 1e6 } })
+        const { blobs, entries } = yield* open(server, { deadlines: { ...deadlines, ...more } })
         const large = { digest: blob.digest, size: 1000 }
         for (const call of [entries.get(entryOf("a").key), collect(blobs.get(large))]) {
           const ms = yield* elapsed(
@@ -275,7 +277,8 @@ describe("HttpCache on a silent server", () => {
             )
           )
           assert.isAtLeast(ms, afterMs - 5)
-          assert.isAtMost(ms, afterMs + 700)
+          // Far below the defaults, and above what a busy machine adds.
+          assert.isAtMost(ms, afterMs + 3000)
         }
       })
     )
@@ -303,7 +306,7 @@ describe("HttpCache on a silent server", () => {
           Effect.sync(() => assert.include(["TimedOut", "Unreachable"], reason._tag))
         )
       )
-      assert.isAtMost(ms, 1000)
+      assert.isAtMost(ms, 3300)
     })
   )
 
@@ -318,14 +321,17 @@ describe("HttpCache on a silent server", () => {
 
   it.live("an interrupted request leaves no connection behind", () =>
     Effect.gen(function* () {
-      const closed: Array<boolean> = []
+      const arrived = yield* Deferred.make<void>()
+      const closed = yield* Deferred.make<void>()
       const server = yield* CacheServer.make((request) => {
-        request.socket.on("close", () => closed.push(true))
+        Deferred.doneUnsafe(arrived, Effect.void)
+        request.socket.on("close", () => Deferred.doneUnsafe(closed, Effect.void))
       })
       const { entries } = yield* open(server, { deadlines: { ...deadlines, response: 60_000 } })
-      yield* Effect.timeoutOption(entries.get(entryOf("a").key), 100)
-      yield* Effect.sleep(100)
-      assert.deepStrictEqual(closed, [true])
+      const fiber = yield* Effect.forkChild(entries.get(entryOf("a").key))
+      yield* Deferred.await(arrived)
+      yield* Fiber.interrupt(fiber)
+      yield* Deferred.await(closed)
     })
   )
 })
