@@ -120,11 +120,11 @@ export const make = Effect.fnUntraced(function* (
       Effect.withFiber((fiber) => {
         const level = new SqlLevel(sql)
         return Context.getOrUndefined(fiber.context, sql.transactionService) === undefined
-          ? retry(undoOnFailure(level, inTransaction(observe(bodyIn(level, effect)))))
+          ? retry(undoOnFailure(level, inTransaction(observe(provideLevel(level, effect), level.rollback))))
           : nestedIn(
               Context.getOrUndefined(fiber.context, WriteTransaction),
               level,
-              inTransaction(bodyIn(level, effect))
+              inTransaction(undoOnFailure(level, provideLevel(level, effect)))
             )
       })
   })
@@ -227,25 +227,33 @@ class SqlLevel {
     })
   }
 
-  rollback(): undefined {
+  readonly rollback = (): void => {
     const { undo } = this
     this.undo = undefined
     if (undo !== undefined) runUndo(undo)
-    return undefined
   }
 
   /** Leaves what is to be undone to the write that this one stands in. */
   handOver(parent: WriteTransaction["Service"]): Effect.Effect<void> {
-    return this.undo === undefined ? Effect.void : parent.onRollback(() => void this.rollback())
+    return this.undo === undefined ? Effect.void : parent.onRollback(this.rollback)
   }
 }
 
-/** The body of a write. What it registered is undone at its end, before another write can look. */
-const bodyIn = <A, E, R>(level: SqlLevel, effect: Effect.Effect<A, E, R>) =>
-  undoOnFailure(level, Effect.provideService(effect, WriteTransaction, level))
+const provideLevel = <A, E, R>(
+  level: SqlLevel,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, Exclude<R, WriteTransaction>> => Effect.provideService(effect, WriteTransaction, level)
 
+/** At the end of a body, before another write can look, and again for a commit that failed. */
 const undoOnFailure = <A, E, R>(level: SqlLevel, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.onExitPrimitive(effect, (exit) => (Exit.isFailure(exit) ? level.rollback() : undefined), true)
+  Effect.onExitPrimitive(
+    effect,
+    (exit) => {
+      if (Exit.isFailure(exit)) level.rollback()
+      return undefined
+    },
+    true
+  )
 
 /** A write in a write: what it registered outlives its own end, as the outer one may still roll back. */
 const nestedIn = <A, E, R>(
@@ -255,7 +263,7 @@ const nestedIn = <A, E, R>(
 ): Effect.Effect<A, E, R> =>
   Effect.onExit(effect, (exit) => {
     if (Exit.isSuccess(exit)) return parent === undefined ? Effect.void : level.handOver(parent)
-    return Effect.sync(() => void level.rollback())
+    return Effect.sync(level.rollback)
   })
 
 interface MemoryLevel {

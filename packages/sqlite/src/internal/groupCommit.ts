@@ -198,21 +198,19 @@ export const make = (options: Options): Run => {
     if (waiting.length > 0) return runOthers(group)
     if (alone++ % 8 !== 0) return Effect.void
     idle = group
-    return Effect.andThen(
-      Effect.yieldNow,
-      Effect.suspend(() => {
-        if (group.members > 1 || waiting.length > 0) alone = 0
-        if (idle !== group) return closed(group)
-        idle = undefined
-        return Effect.void
-      })
-    )
+    return Effect.andThen(Effect.yieldNow, closed(group))
   }
 
-  /** Waits for the end of the turn that somebody has, and of those that follow. */
+  /** Waits for the end of the turn that somebody may have, and of those that follow. */
   const closed = (group: Group): Effect.Effect<void> =>
     Effect.callback((resume) => {
-      group.close = () => apart(() => resume(Effect.void))
+      if (group.members > 1 || waiting.length > 0) alone = 0
+      if (idle === group) {
+        idle = undefined
+        resume(Effect.void)
+      } else {
+        group.close = () => apart(() => resume(Effect.void))
+      }
     })
 
   const runOthers = (group: Group): Effect.Effect<void> =>
@@ -247,9 +245,7 @@ export const make = (options: Options): Run => {
     Effect.suspend((): Effect.Effect<A, E | SqlError, R> => {
       stepDown()
       for (const listener of group.listeners) apart(() => listener(outcome))
-      return Exit.isFailure(outcome)
-        ? Effect.failCause(outcome.cause)
-        : end(outcome.value, level, value, restore, effect)
+      return end(outcome, level, value, restore, effect)
     })
 
   const follow = <A, E, R>(
@@ -261,53 +257,50 @@ export const make = (options: Options): Run => {
     group.members++
     const refused = connection.unsafe.control(savepoint.open)
     if (refused !== undefined) {
-      endTurn(group)
+      group.aborted ||= !connection.isTransaction()
+      passOn(group)
       return refused
     }
     const level = new Level.Level(connection, 1)
     return Effect.matchCauseEffect(restore(Level.provide(options.transactionService, level, effect)), {
       onFailure: (cause) => {
         undo(group)
-        endTurn(group)
+        passOn(group)
         return Effect.failCause(cause)
       },
       onSuccess: (value): Effect.Effect<A, E | SqlError, R> => {
         const failed = connection.unsafe.control(savepoint.release)
         if (failed !== undefined) {
           undo(group)
-          endTurn(group)
+          passOn(group)
           return failed
         }
-        return Effect.flatMap(outcomeAfterTurn(group), (committed) => end(committed, level, value, restore, effect))
+        // The leader may be ready to commit as soon as the turn ends, so the fiber listens first.
+        return Effect.callback((resume) => {
+          group.listeners.push((outcome) => resume(end(outcome, level, value, restore, effect)))
+          passOn(group)
+        })
       }
     })
   }
 
   /** What cannot be undone alone is not committed with the others either. */
   const undo = (group: Group): void => {
-    group.aborted ||= Level.undo(group.connection, savepoint) !== undefined
+    const undone = Level.undo(group.connection, savepoint)
+    group.aborted ||= undone !== undefined || !group.connection.isTransaction()
   }
-
-  const endTurn = (group: Group): void => {
-    group.aborted ||= !group.connection.isTransaction()
-    passOn(group)
-  }
-
-  /** Ends the turn and waits for the COMMIT, for which the leader may be ready at once: so the fiber listens first. */
-  const outcomeAfterTurn = (group: Group): Effect.Effect<boolean, SqlError> =>
-    Effect.callback((resume) => {
-      group.listeners.push(resume)
-      endTurn(group)
-    })
 
   /** How a transaction whose body succeeded ends for its caller. */
   const end = <A, E, R>(
-    committed: boolean,
+    outcome: Outcome,
     level: Level.Level,
     value: A,
     restore: Restore,
     effect: Effect.Effect<A, E, R>
-  ): Effect.Effect<A, E | SqlError, R> => (committed ? Level.runHooks(level, value) : restore(run(effect)))
+  ): Effect.Effect<A, E | SqlError, R> => {
+    if (Exit.isFailure(outcome)) return Effect.failCause(outcome.cause)
+    return outcome.value ? Level.runHooks(level, value) : restore(run(effect))
+  }
 
   return run
 }

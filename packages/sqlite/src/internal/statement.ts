@@ -91,7 +91,7 @@ class SqliteStatement<A extends object> extends Effectable.Class<ReadonlyArray<A
   }
 
   override asEffect(): Effect.Effect<ReadonlyArray<A>, SqlError> {
-    return Effect.withFiber((fiber) => run(this, fiber, transformed) ?? this.inner)
+    return this
   }
 
   get withoutTransform(): Effect.Effect<ReadonlyArray<A>, SqlError> {
@@ -123,6 +123,19 @@ class SqliteStatement<A extends object> extends Effectable.Class<ReadonlyArray<A
     return { _id: "Statement", segments: this.segments, sql, params }
   }
 }
+
+// What `Effectable.Class` evaluates is an effect that `asEffect` makes; a statement saves that one.
+Object.defineProperties(SqliteStatement.prototype, {
+  ...Object.getOwnPropertyDescriptors(
+    Effectable.Prototype<SqliteStatement<object>>({
+      label: "Statement",
+      evaluate(fiber) {
+        return run(this, fiber, transformed) ?? this.inner
+      }
+    })
+  ),
+  toJSON: { value: SqliteStatement.prototype.toJSON }
+})
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
