@@ -50,6 +50,48 @@ describe("withGroupedTransaction", () => {
     })
   )
 
+  it.effect("finds a crowd soon after a time without one", () =>
+    Effect.gen(function* () {
+      const sql = yield* opened
+      yield* Effect.forEach([-1, -2, -3], (id) => sql.withGroupedTransaction(insert(sql, id)))
+      const before = yield* commits
+      yield* Effect.forEach(
+        Array.from({ length: 640 }, (_, i) => i),
+        (i) => sql.withGroupedTransaction(insert(sql, i)),
+        { concurrency: 64, discard: true }
+      )
+      // The first eight at most are taken for lone ones.
+      assert.isAtMost((yield* commits) - before, 8 + 12)
+    })
+  )
+
+  it.effect("fails a transaction that went on after SQLite had rolled it back, and no other", () =>
+    Effect.gen(function* () {
+      const sql = yield* opened
+      const pages = Number((yield* sql.unsafe("PRAGMA page_count").values)[0]?.[0])
+      yield* sql.unsafe(`PRAGMA max_page_count = ${pages + 4}`)
+      const runs: Array<number> = []
+      const exits = yield* Effect.forEach(
+        [1, 2, 3],
+        (i) =>
+          Effect.exit(
+            sql.withGroupedTransaction(
+              Effect.andThen(
+                Effect.sync(() => void runs.push(i)),
+                i === 1
+                  ? Effect.ignore(sql`INSERT INTO t VALUES (9, zeroblob(1000000))`)
+                  : Effect.asVoid(insert(sql, i))
+              )
+            )
+          ),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(exits.map(Exit.isSuccess), [false, true, true])
+      assert.deepStrictEqual(runs.toSorted(), [1, 2, 3])
+      assert.deepStrictEqual((yield* ids(sql)).toSorted(), [2, 3])
+    })
+  )
+
   it.effect("is bounded in members", () =>
     Effect.gen(function* () {
       const sql = yield* Effect.provide(SqliteClient.make({ filename: ":memory:", groupSize: 4 }), Reactivity.layer)
