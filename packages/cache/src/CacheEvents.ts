@@ -38,6 +38,8 @@ export const stream = StreamName.make("cache")
 export const Recorded = Event.make(
   "cache-recorded",
   Schema.Struct({
+    /** The id of its row in the ledger. */
+    ledger: Schema.Int,
     key: StepKey,
     digest: Digest,
     artifacts: Schema.Array(Artifact),

@@ -4,12 +4,25 @@
  *
  * @since 0.1.0
  */
+import { Changelog } from "@strata/dirty-queue/Changelog"
+import { DurableWriter } from "@strata/durable/DurableWriter"
+import { Journal } from "@strata/journal/Journal"
+import type { StreamName } from "@strata/journal/StreamName"
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import type * as Migrator from "effect/sql/Migrator"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import { ArtifactStore } from "./ArtifactStore.ts"
 import type { CacheEntry, Recording } from "./CacheEntry.ts"
 import type { CacheError } from "./CacheError.ts"
+import * as CacheEvents from "./CacheEvents.ts"
+import * as Service from "./internal/stepCacheService.ts"
 import type { Lookup, MissReason } from "./Lookup.ts"
+import * as Storage from "./StepCacheStorage.ts"
 import type { StepKey } from "./StepKey.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -46,6 +59,29 @@ export const Arbitration = Schema.Literals(["exact", "last-writer-wins"])
  * @category models
  */
 export type Arbitration = typeof Arbitration.Type
+
+/**
+ * How the local step cache works.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface StepCacheOptions {
+  /** Names the tier. Default `local`. */
+  readonly name?: string | undefined
+  /** The stream in which it journals. Default `CacheEvents.stream`. */
+  readonly stream?: StreamName | undefined
+  /**
+   * What a lookup does about the artifacts of an entry, if it has some: `exists` asks the artifact store for those that
+   * are missing, `verify` reads and hashes all of them, `trust` does nothing. Default `exists`.
+   */
+  readonly artifacts?: "exists" | "verify" | "trust" | undefined
+  /**
+   * A hit writes the time of its use down when the one that is there is older than this; other hits write nothing.
+   * Default 1 hour.
+   */
+  readonly useGrain?: Duration.Input | undefined
+}
 
 // ---------------------------------------------------------------------------------------------------------------------
 // service
@@ -97,3 +133,75 @@ export class StepCache extends Context.Service<
     ) => Effect.Effect<boolean, CacheError>
   }
 >()("@strata/cache/StepCache") {}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// constructors
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * The local step cache over the storage in context. Whatever changes in it is journaled in the write that changes it; an
+ * entry that was recorded here, and not read from another tier, is also a change of its key in the scope `~cache` of the
+ * changelog. It joins the write under way.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const make = Effect.fnUntraced(function* (
+  options?: StepCacheOptions
+): Effect.fn.Return<
+  StepCache["Service"],
+  never,
+  Storage.StepCacheStorage | DurableWriter | Journal | Changelog | ArtifactStore
+> {
+  return Service.make({
+    name: options?.name ?? "local",
+    stream: options?.stream ?? CacheEvents.stream,
+    artifactCheck: options?.artifacts ?? "exists",
+    useGrain: Duration.toMillis(options?.useGrain ?? "1 hour"),
+    storage: yield* Storage.StepCacheStorage,
+    writer: yield* DurableWriter,
+    journal: yield* Journal,
+    changelog: yield* Changelog,
+    artifacts: yield* ArtifactStore
+  })
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// layers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * The local step cache over the storage in context.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layer = (
+  options?: StepCacheOptions
+): Layer.Layer<StepCache, never, Storage.StepCacheStorage | DurableWriter | Journal | Changelog | ArtifactStore> =>
+  Layer.effect(StepCache, make(options))
+
+/**
+ * A step cache in memory, with its storage: for tests, and where nothing has to survive the process.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerMemory = (
+  options?: StepCacheOptions
+): Layer.Layer<StepCache | Storage.StepCacheStorage, never, DurableWriter | Journal | Changelog | ArtifactStore> =>
+  layer(options).pipe(Layer.provideMerge(Storage.layerMemory))
+
+/**
+ * A step cache on SQLite, with its storage. Creates what is missing of its tables.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerSql = (
+  options?: StepCacheOptions
+): Layer.Layer<
+  StepCache | Storage.StepCacheStorage,
+  SqlError | Migrator.MigrationError,
+  SqlClient.SqlClient | DurableWriter | Journal | Changelog | ArtifactStore
+> => layer(options).pipe(Layer.provideMerge(Storage.layerSql))

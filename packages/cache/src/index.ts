@@ -41,4 +41,8 @@ export * as StepCache from "./StepCache.ts"
 /**
  * @since 0.1.0
  */
+export * as StepCacheStorage from "./StepCacheStorage.ts"
+/**
+ * @since 0.1.0
+ */
 export * as StepKey from "./StepKey.ts"

@@ -1,0 +1,19 @@
+/**
+ * The contracts of the cache as suites: whoever brings a tier can prove it.
+ *
+ * @since 0.1.0
+ */
+export {
+  /**
+   * @since 0.1.0
+   * @category suites
+   */
+  localStepCacheSuite
+} from "./testing/localStepCacheSuite.ts"
+export {
+  /**
+   * @since 0.1.0
+   * @category suites
+   */
+  stepCacheSuite
+} from "./testing/stepCacheSuite.ts"

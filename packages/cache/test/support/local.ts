@@ -1,0 +1,26 @@
+/** Local step caches for tests, in memory and on SQLite. */
+import * as Changelog from "@strata/dirty-queue/Changelog"
+import * as ChangeSignal from "@strata/dirty-queue/ChangeSignal"
+import * as MemoryStore from "@strata/dirty-queue/MemoryStore"
+import * as DurableWriter from "@strata/durable/DurableWriter"
+import * as Journal from "@strata/journal/Journal"
+import * as SqliteClient from "@strata/sqlite/SqliteClient"
+import * as Layer from "effect/Layer"
+import * as StepCacheStorage from "../../src/StepCacheStorage.ts"
+import * as Blobs from "./blobs.ts"
+
+export const memory = Layer.mergeAll(
+  StepCacheStorage.layerMemory,
+  Journal.layerMemory(),
+  Changelog.layerMemory(),
+  Blobs.layer
+).pipe(
+  Layer.provideMerge(Layer.mergeAll(MemoryStore.layer, ChangeSignal.layer)),
+  Layer.provideMerge(DurableWriter.layerMemory())
+)
+
+export const sqlite = (filename = ":memory:") =>
+  Layer.mergeAll(StepCacheStorage.layerSql, Journal.layerSql(), Changelog.layer(), Blobs.layer).pipe(
+    Layer.provideMerge(Layer.mergeAll(ChangeSignal.layer, DurableWriter.layer())),
+    Layer.provideMerge(SqliteClient.layer({ filename, synchronous: "OFF" }))
+  )
