@@ -25,6 +25,10 @@ export * as CacheSync from "./CacheSync.ts"
 /**
  * @since 0.1.0
  */
+export * as CombinedStepCache from "./CombinedStepCache.ts"
+/**
+ * @since 0.1.0
+ */
 export * as HttpCache from "./HttpCache.ts"
 /**
  * @since 0.1.0
@@ -33,7 +37,23 @@ export * as Lookup from "./Lookup.ts"
 /**
  * @since 0.1.0
  */
+export * as Publication from "./Publication.ts"
+/**
+ * @since 0.1.0
+ */
+export * as PublicationMetrics from "./PublicationMetrics.ts"
+/**
+ * @since 0.1.0
+ */
+export * as PublicationStorage from "./PublicationStorage.ts"
+/**
+ * @since 0.1.0
+ */
 export * as Refusal from "./Refusal.ts"
+/**
+ * @since 0.1.0
+ */
+export * as Signing from "./Signing.ts"
 /**
  * @since 0.1.0
  */
@@ -46,3 +66,7 @@ export * as StepCacheStorage from "./StepCacheStorage.ts"
  * @since 0.1.0
  */
 export * as StepKey from "./StepKey.ts"
+/**
+ * @since 0.1.0
+ */
+export * as TierGuard from "./TierGuard.ts"
