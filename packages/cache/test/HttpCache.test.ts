@@ -195,6 +195,7 @@ describe("HttpCache on a strict server", () => {
       const spaced = '{ "a": 1 }'
       for (const wrong of [
         { ...entry, digest: sha256("other") },
+        { ...entry, metadata: { ...entry.metadata, recordedAt: 1.5 } },
         { ...entry, result: spaced, digest: sha256(spaced) },
         {
           ...entry,

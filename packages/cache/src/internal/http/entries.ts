@@ -8,6 +8,7 @@ import { CacheError, type CacheErrorReason, Invalid, ReadOnly, Unsupported } fro
 import * as Lookup from "../../Lookup.ts"
 import type { StepCache } from "../../StepCache.ts"
 import type { StepKey } from "../../StepKey.ts"
+import { contradiction } from "../storedEntry.ts"
 import * as Blobs from "./blobs.ts"
 import * as Client from "./client.ts"
 import * as EntryMessage from "./entryMessage.ts"
@@ -114,10 +115,12 @@ const put = (client: Client.Client, settings: Settings): Service["put"] =>
     const { inlineBytes, maxEntryBytes, readOnly, tier } = settings
     yield* Effect.annotateCurrentSpan({ tier, key: entry.key, digest: entry.digest })
     if (readOnly) return yield* failWith(new ReadOnly({ tier }))
-    const detail = EntryMessage.contradiction(entry)
+    const detail = contradiction(entry)
     if (detail !== undefined) return yield* failWith(new Invalid({ tier, detail }))
     const result = Buffer.from(entry.result, "utf8")
-    const message = EntryMessage.encode(entry, result, inlineBytes)
+    const encoded = EntryMessage.encode(entry, result, inlineBytes)
+    if (Result.isFailure(encoded)) return yield* failWith(new Invalid({ tier, detail: "its metadata are none" }))
+    const message = encoded.success
     yield* Blobs.checkSize(tier, Math.max(result.length, message.length), maxEntryBytes)
     yield* Blobs.upload(client, { digest: entry.digest, size: result.length }, Stream.make(result))
     const body = { digest: sha256(message), size: message.length, content: Stream.make(message) }

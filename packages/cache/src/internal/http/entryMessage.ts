@@ -1,4 +1,3 @@
-import * as CanonicalJson from "@strata/durable/CanonicalJson"
 import { Digest, sha256 } from "@strata/durable/Digest"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -6,6 +5,7 @@ import { Buffer } from "node:buffer"
 import { Artifact, type Blob, type CacheEntry, Metadata, Signature } from "../../CacheEntry.ts"
 import type { MissReason } from "../../Lookup.ts"
 import { StepKey } from "../../StepKey.ts"
+import { contradiction } from "../storedEntry.ts"
 import * as ActionResult from "./actionResult.ts"
 
 /**
@@ -24,7 +24,7 @@ const Note = Schema.Struct({
   signature: Schema.optional(Signature)
 })
 
-const encodeNote = Schema.encodeUnknownSync(Schema.fromJsonString(Note))
+const encodeNote = Schema.encodeUnknownResult(Schema.fromJsonString(Note))
 
 const decodeNote = Schema.decodeUnknownResult(Schema.fromJsonString(Note))
 
@@ -36,44 +36,41 @@ const decodeDigest = Schema.decodeUnknownResult(Digest)
 // encoding
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The message of an entry that {@link contradiction} has nothing to say about. */
-export const encode = (entry: CacheEntry, result: Uint8Array, inlineBytes: number): Uint8Array =>
-  ActionResult.encode({
-    outputFiles: [
-      ...entry.artifacts.map((artifact) => ({
-        path: `${artifactPrefix}${artifact.name}`,
-        hash: artifact.digest,
-        size: artifact.size,
-        contents: new Uint8Array()
-      })),
-      {
-        path: resultPath,
-        hash: entry.digest,
-        size: result.length,
-        contents: result.length <= inlineBytes ? result : new Uint8Array()
-      }
-    ],
-    stdoutRaw: Buffer.from(
-      encodeNote({
-        format: 1,
-        key: entry.key,
-        metadata: entry.metadata,
-        ...(entry.signature === undefined ? {} : { signature: entry.signature })
-      }),
-      "utf8"
-    ),
-    worker: entry.metadata.recordedBy.toWellFormed()
-  })
+/** The message of an entry that does not contradict itself. Fails when its metadata is not that of an entry. */
+export const encode = (
+  entry: CacheEntry,
+  result: Uint8Array,
+  inlineBytes: number
+): Result.Result<Uint8Array, Schema.SchemaError> =>
+  Result.map(encodeNote(noteOf(entry)), (note) =>
+    ActionResult.encode({
+      outputFiles: [
+        ...entry.artifacts.map(({ digest, name, size }) => ({
+          path: `${artifactPrefix}${name}`,
+          hash: digest,
+          size,
+          contents: noBytes
+        })),
+        {
+          path: resultPath,
+          hash: entry.digest,
+          size: result.length,
+          contents: result.length <= inlineBytes ? result : noBytes
+        }
+      ],
+      stdoutRaw: Buffer.from(note, "utf8"),
+      worker: entry.metadata.recordedBy
+    })
+  )
 
-/** In what an entry contradicts itself, or cannot travel. */
-export const contradiction = (entry: CacheEntry): string | undefined => {
-  if (sha256(entry.result) !== entry.digest) return "the digest is not that of the result"
-  if (!isCanonical(entry.result)) return "the result is not canonical JSON"
-  const names = entry.artifacts.map(({ name }) => name)
-  if (!names.every((name) => name.isWellFormed())) return "the name of an artifact has no UTF-8"
-  if (!isOrdered(names)) return "the artifacts are not in the order of their names"
-  return undefined
-}
+const noteOf = ({ key, metadata, signature }: CacheEntry): typeof Note.Type => ({
+  format: 1,
+  key,
+  metadata,
+  ...(signature === undefined ? {} : { signature })
+})
+
+const noBytes = new Uint8Array()
 
 // ---------------------------------------------------------------------------------------------------------------------
 // decoding
@@ -100,9 +97,6 @@ export const decode = (key: StepKey, bytes: Uint8Array): Result.Result<Received,
       else return yield* Result.fail(undecodable("it has an output file that is none of an entry"))
     }
     if (result === undefined) return yield* Result.fail(undecodable("it has no result"))
-    if (!isOrdered(artifacts.map(({ name }) => name))) {
-      return yield* Result.fail(undecodable("its artifacts are not in the order of their names"))
-    }
     const digest = yield* Result.mapError(decodeDigest(result.hash), () => undecodable("its result has no digest"))
     const { signature } = note
     return {
@@ -117,9 +111,10 @@ export const complete = (received: Received, result: Uint8Array): Result.Result<
   const { digest, size } = received.resultBlob
   if (result.length !== size || sha256(result) !== digest) return Result.fail({ _tag: "DigestMismatch" })
   const text = utf8(result)
-  return text !== undefined && isCanonical(text)
-    ? Result.succeed({ ...received.entry, result: text })
-    : Result.fail(undecodable("its result is not canonical JSON"))
+  if (text === undefined) return Result.fail(undecodable("its result is not UTF-8"))
+  const entry = { ...received.entry, result: text }
+  const detail = contradiction(entry)
+  return detail === undefined ? Result.succeed(entry) : Result.fail(undecodable(detail))
 }
 
 export const undecodable = (detail: string): MissReason => ({ _tag: "Undecodable", detail })
@@ -143,16 +138,3 @@ const utf8 = (bytes: Uint8Array): string | undefined => {
     return undefined
   }
 }
-
-const isCanonical = (text: string): boolean =>
-  Result.try(() => JSON.parse(text)).pipe(
-    Result.flatMap(CanonicalJson.encodeResult),
-    Result.match({ onFailure: () => false, onSuccess: (canonical) => canonical === text })
-  )
-
-/** By bytes, and without repetition. */
-const isOrdered = (names: ReadonlyArray<string>): boolean =>
-  names.every((name, index) => {
-    const before = names[index - 1]
-    return before === undefined || Buffer.compare(Buffer.from(before, "utf8"), Buffer.from(name, "utf8")) < 0
-  })
