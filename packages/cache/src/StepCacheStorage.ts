@@ -73,6 +73,39 @@ export interface StoredEntry extends StoredHead {
   readonly value: string
 }
 
+/**
+ * What the journal tells about a key, on its way into a table that stands beside the others: a row of the ledger that
+ * became its entry, or that it lost its entry.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type StagedEvent = StoredLedgerRow | { readonly key: string; readonly ledger: null }
+
+/**
+ * How the tables differ from what is staged, as lists of keys in byte order.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface StoredDifferences {
+  /** Staged, but the tables lack a row of the ledger or the head, or have them otherwise. */
+  readonly missing: ReadonlyArray<string>
+  /** In the tables, and not staged. */
+  readonly unexplained: ReadonlyArray<string>
+}
+
+/**
+ * A row that needs a result which is not there.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface UnjoinedResult {
+  readonly key: string
+  readonly digest: string
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // service
 // ---------------------------------------------------------------------------------------------------------------------
@@ -100,6 +133,34 @@ export class StepCacheStorage extends Context.Service<
     readonly touch: (now: number, key: string, ledger: number) => Effect.Effect<void, SqlError, WriteTransaction>
     /** Entries by key, behind a key, without their results. */
     readonly heads: (after: string, limit: number) => Effect.Effect<ReadonlyArray<StoredHead>, SqlError>
+
+    /** Forgets what is staged, and lets only the bearer of the token stage from now on. */
+    readonly stageNone: (token: string) => Effect.Effect<void, SqlError, WriteTransaction>
+    /**
+     * Stages events behind those that are staged, and rows of the ledger that were collected. Does nothing, and gives
+     * false, when another token has taken the place.
+     */
+    readonly stage: (
+      token: string,
+      events: ReadonlyArray<StagedEvent>,
+      collected: ReadonlyArray<number>
+    ) => Effect.Effect<boolean, SqlError, WriteTransaction>
+    /** Staged rows of the ledger, without those that were collected, whose results are not there. */
+    readonly unjoined: Effect.Effect<ReadonlyArray<UnjoinedResult>, SqlError>
+    readonly differences: Effect.Effect<StoredDifferences, SqlError>
+    /**
+     * Makes ledger and heads what is staged, and gives the number of heads. For each key the last event decides. Every
+     * entry counts as used `now`.
+     */
+    readonly replace: (now: number) => Effect.Effect<number, SqlError, WriteTransaction>
+    /** Results behind an id, in the order of their ids. */
+    readonly results: (
+      after: number,
+      limit: number
+    ) => Effect.Effect<
+      ReadonlyArray<{ readonly id: number; readonly digest: string; readonly value: string }>,
+      SqlError
+    >
   }
 >()("@strata/cache/StepCacheStorage") {}
 

@@ -25,6 +25,10 @@ export * as CacheSync from "./CacheSync.ts"
 /**
  * @since 0.1.0
  */
+export * as CacheTable from "./CacheTable.ts"
+/**
+ * @since 0.1.0
+ */
 export * as CombinedStepCache from "./CombinedStepCache.ts"
 /**
  * @since 0.1.0

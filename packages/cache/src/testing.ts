@@ -17,3 +17,10 @@ export {
    */
   stepCacheSuite
 } from "./testing/stepCacheSuite.ts"
+export {
+  /**
+   * @since 0.1.0
+   * @category suites
+   */
+  cacheTableSuite
+} from "./testing/cacheTableSuite.ts"

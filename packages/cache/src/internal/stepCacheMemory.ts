@@ -3,7 +3,7 @@ import * as Text from "@strata/durable/Text"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { SqlError } from "effect/sql/SqlError"
-import type { StepCacheStorage, StoredHead, StoredLedgerRow } from "../StepCacheStorage.ts"
+import type { StagedEvent, StepCacheStorage, StoredHead, StoredLedgerRow } from "../StepCacheStorage.ts"
 
 /** The tables in memory. Values are never changed, only replaced. */
 interface State {
@@ -11,6 +11,13 @@ interface State {
   readonly ledger: Map<number, StoredLedgerRow>
   readonly heads: Map<string, { readonly ledger: number; readonly usedAt: number }>
   lastLedger: number
+  staging: Staging
+}
+
+interface Staging {
+  readonly token: string
+  readonly events: ReadonlyArray<StagedEvent>
+  readonly collected: ReadonlySet<number>
 }
 
 export const make: Effect.Effect<StepCacheStorage["Service"], never, DurableWriter> = Effect.map(
@@ -49,10 +56,101 @@ export const make: Effect.Effect<StepCacheStorage["Service"], never, DurableWrit
             .filter((key) => key > after)
             .slice(0, limit)
             .flatMap((key) => headOf(state, key) ?? [])
-        )
+        ),
+      ...staging({ change, look })
     }
   }
 )
+
+// ---------------------------------------------------------------------------------------------------------------------
+// staging
+// ---------------------------------------------------------------------------------------------------------------------
+
+const staging = ({
+  change,
+  look
+}: Access): Pick<
+  StepCacheStorage["Service"],
+  "stageNone" | "stage" | "unjoined" | "differences" | "replace" | "results"
+> => ({
+  stageNone: (token) => change((state, undo) => setStaging(state, { token, events: [], collected: new Set() }, undo)),
+  stage: (token, events, collected) =>
+    change((state, undo) => {
+      const { staging } = state
+      if (staging.token !== token) return false
+      const all = {
+        token,
+        events: [...staging.events, ...events],
+        collected: new Set([...staging.collected, ...collected])
+      }
+      setStaging(state, all, undo)
+      return true
+    }),
+  unjoined: look((state) => stagedLedger(state).filter(({ digest }) => !state.results.has(digest))),
+  differences: look((state) => {
+    const ledger = new Map(stagedLedger(state).map((row) => [row.ledger, row]))
+    const heads = stagedHeads(state)
+    return {
+      missing: sorted([
+        ...Array.from(ledger.values()).flatMap((row) => (isSame(row, state.ledger.get(row.ledger)) ? [] : [row.key])),
+        ...Array.from(heads).flatMap(([key, ledger]) => (state.heads.get(key)?.ledger === ledger ? [] : [key]))
+      ]),
+      unexplained: sorted([
+        ...Array.from(state.ledger.values()).flatMap((row) => (ledger.has(row.ledger) ? [] : [row.key])),
+        ...Array.from(state.heads.keys()).filter((key) => !heads.has(key))
+      ])
+    }
+  }),
+  replace: (now) =>
+    change((state, undo) => {
+      const ledger = stagedLedger(state)
+      const heads = stagedHeads(state)
+      for (const id of Array.from(state.ledger.keys())) put(state.ledger, id, undefined, undo)
+      for (const key of Array.from(state.heads.keys())) put(state.heads, key, undefined, undo)
+      for (const row of ledger) put(state.ledger, row.ledger, row, undo)
+      for (const [key, ledger] of heads) put(state.heads, key, { ledger, usedAt: now }, undo)
+      state.lastLedger = Math.max(state.lastLedger, ...ledger.map(({ ledger }) => ledger))
+      return heads.size
+    }),
+  results: (after, limit) =>
+    look((state) =>
+      Array.from(state.results, ([digest, value], i) => ({ id: i + 1, digest, value })).slice(after, after + limit)
+    )
+})
+
+const setStaging = (state: State, staging: Staging, undo: Undo): void => {
+  const before = state.staging
+  state.staging = staging
+  undo.push(() => void (state.staging = before))
+}
+
+const stagedLedger = ({ staging: { collected, events } }: State): ReadonlyArray<StoredLedgerRow> =>
+  events.flatMap((event) => (event.ledger === null || collected.has(event.ledger) ? [] : [event]))
+
+/** The last event of each key decides. */
+const stagedHeads = ({ staging: { events } }: State): ReadonlyMap<string, number> => {
+  const heads = new Map<string, number>()
+  for (const { key, ledger } of events) {
+    if (ledger === null) heads.delete(key)
+    else heads.set(key, ledger)
+  }
+  return heads
+}
+
+const isSame = (row: StoredLedgerRow, that: StoredLedgerRow | undefined): boolean =>
+  that !== undefined &&
+  row.key === that.key &&
+  row.recording === that.recording &&
+  row.digest === that.digest &&
+  row.artifacts === that.artifacts &&
+  row.recordedBy === that.recordedBy &&
+  row.recordedAt === that.recordedAt &&
+  row.action === that.action &&
+  row.version === that.version &&
+  row.durationMs === that.durationMs &&
+  row.from === that.from
+
+const sorted = (keys: ReadonlyArray<string>): ReadonlyArray<string> => Array.from(new Set(keys)).toSorted()
 
 const headOf = (state: State, key: string): StoredHead | undefined => {
   const head = state.heads.get(key)
@@ -74,7 +172,13 @@ interface Access {
 }
 
 const makeAccess = (writer: DurableWriter["Service"]): Access => {
-  const state: State = { results: new Map(), ledger: new Map(), heads: new Map(), lastLedger: 0 }
+  const state: State = {
+    results: new Map(),
+    ledger: new Map(),
+    heads: new Map(),
+    lastLedger: 0,
+    staging: { token: "", events: [], collected: new Set() }
+  }
   return {
     change: (f) =>
       WriteTransaction.use((transaction) => {

@@ -8,6 +8,8 @@ import type { MigrationSet } from "@strata/durable/Migrations"
  * - The ledger only grows: its rows are never changed, and go with the collector. Its ids come from `AUTOINCREMENT`, as
  *   the journal names them.
  * - Which rows refer to which blob is kept by triggers, so that no write site can forget it.
+ * - What is staged is what the journal tells, on its way into the tables; there is one staging at a time, whose token
+ *   tells whose.
  * - Digests have 64 characters, recordings 32. Text is compared in bytes, SQLite's `BINARY` collation.
  */
 export const migrationsSqlite: MigrationSet = {
@@ -60,7 +62,24 @@ export const migrationsSqlite: MigrationSet = {
         key TEXT NOT NULL PRIMARY KEY CHECK (length(key) = 64),
         ledger INTEGER NOT NULL UNIQUE REFERENCES strata_cache_ledger (id),
         used_at INTEGER NOT NULL
-      ) WITHOUT ROWID`
+      ) WITHOUT ROWID`,
+
+      `CREATE TABLE strata_cache_staged (
+        id INTEGER PRIMARY KEY,
+        key TEXT NOT NULL,
+        ledger INTEGER,
+        recording TEXT,
+        digest TEXT,
+        artifacts TEXT,
+        recorded_by TEXT,
+        recorded_at INTEGER,
+        action TEXT,
+        version TEXT,
+        duration_ms REAL,
+        from_tier TEXT
+      )`,
+      `CREATE TABLE strata_cache_staged_collected (ledger INTEGER PRIMARY KEY)`,
+      `CREATE TABLE strata_cache_staging (id INTEGER PRIMARY KEY CHECK (id = 1), token TEXT NOT NULL)`
     ]
   }
 }

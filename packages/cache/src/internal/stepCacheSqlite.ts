@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { StepCacheStorage, StoredHead } from "../StepCacheStorage.ts"
+import type { StagedEvent, StepCacheStorage, StoredHead } from "../StepCacheStorage.ts"
 import { migrationsSqlite } from "./stepCacheSchema.ts"
 import * as Statements from "./stepCacheStatements.ts"
 
@@ -35,9 +35,82 @@ export const make: Effect.Effect<StepCacheStorage["Service"], SqlError | Migrato
       }),
       remove: (key, ledger) => Effect.map(run(Statements.remove, [key, ledger]), (rows) => rows.length > 0),
       touch: (now, key, ledger) => Effect.asVoid(run(Statements.touch, [key, ledger, now])),
-      heads: (after, limit) => Effect.map(run(Statements.heads, [after, limit]), (rows) => rows.map(toHead))
+      heads: (after, limit) => Effect.map(run(Statements.heads, [after, limit]), (rows) => rows.map(toHead)),
+      ...staging(run)
     }
   })
+
+// ---------------------------------------------------------------------------------------------------------------------
+// staging
+// ---------------------------------------------------------------------------------------------------------------------
+
+const staging = (
+  run: Rows.Run
+): Pick<StepCacheStorage["Service"], "stageNone" | "stage" | "unjoined" | "differences" | "replace" | "results"> => ({
+  stageNone: Effect.fnUntraced(function* (token) {
+    yield* run(Statements.dropStaged)
+    yield* run(Statements.dropCollected)
+    yield* run(Statements.beginStaging, [token])
+  }),
+
+  stage: Effect.fnUntraced(function* (token, events, collected) {
+    if ((yield* run(Statements.isStaging, [token])).length === 0) return false
+    const whole = events.length - (events.length % Statements.stagedAtOnce)
+    for (let start = 0; start < whole; start += Statements.stagedAtOnce) {
+      yield* run(Statements.stageMany, events.slice(start, start + Statements.stagedAtOnce).flatMap(stagedRow))
+    }
+    for (const event of events.slice(whole)) yield* run(Statements.stageOne, stagedRow(event))
+    if (collected.length > 0) yield* run(Statements.stageCollected, [JSON.stringify(collected)])
+    return true
+  }),
+
+  unjoined: Effect.map(run(Statements.unjoined), (rows) =>
+    rows.map((row) => ({ key: Rows.text(row[0]), digest: Rows.text(row[1]) }))
+  ),
+
+  differences: Effect.map(
+    Effect.all([run(Statements.missing), run(Statements.unexplained)]),
+    ([missing, unexplained]) => ({
+      missing: missing.map((row) => Rows.text(row[0])),
+      unexplained: unexplained.map((row) => Rows.text(row[0]))
+    })
+  ),
+
+  replace: Effect.fnUntraced(function* (now) {
+    yield* run(Statements.dropHeads)
+    yield* run(Statements.dropLedger)
+    yield* run(Statements.restoreLedger)
+    yield* run(Statements.restoreHeads, [now])
+    const [row] = yield* run(Statements.countHeads)
+    return Rows.integer(row?.[0])
+  }),
+
+  results: (after, limit) =>
+    Effect.map(run(Statements.results, [after, limit]), (rows) =>
+      rows.map((row) => ({ id: Rows.integer(row[0]), digest: Rows.text(row[1]), value: Rows.text(row[2]) }))
+    )
+})
+
+const stagedRow = (event: StagedEvent): ReadonlyArray<unknown> =>
+  event.ledger === null
+    ? [event.key, null, null, null, null, null, null, null, null, null, null]
+    : [
+        event.key,
+        event.ledger,
+        event.recording,
+        event.digest,
+        event.artifacts,
+        event.recordedBy,
+        event.recordedAt,
+        event.action,
+        event.version,
+        event.durationMs,
+        event.from
+      ]
+
+// ---------------------------------------------------------------------------------------------------------------------
+// rows
+// ---------------------------------------------------------------------------------------------------------------------
 
 const toHead = (row: Rows.Values): StoredHead => ({
   ledger: Rows.integer(row[0]),

@@ -37,3 +37,93 @@ export const remove = `DELETE FROM strata_cache WHERE key = ?1 AND ledger = ?2 R
 
 /** Parameters: key, id of the ledger row, time. */
 export const touch = `UPDATE strata_cache SET used_at = ?3 WHERE key = ?1 AND ledger = ?2 AND used_at < ?3`
+
+// ---------------------------------------------------------------------------------------------------------------------
+// staging
+// ---------------------------------------------------------------------------------------------------------------------
+
+export const dropStaged = "DELETE FROM strata_cache_staged"
+
+export const dropCollected = "DELETE FROM strata_cache_staged_collected"
+
+/** Parameter: token. */
+export const beginStaging = `
+INSERT INTO strata_cache_staging (id, token) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET token = excluded.token`
+
+/** Parameter: token. */
+export const isStaging = "SELECT 1 FROM strata_cache_staging WHERE token = ?1"
+
+const stagedColumns =
+  "key, ledger, recording, digest, artifacts, recorded_by, recorded_at, action, version, duration_ms, from_tier"
+
+/** How many rows the long statement takes. */
+export const stagedAtOnce = 50
+
+const insertStaged = (rows: number): string =>
+  `INSERT INTO strata_cache_staged (${stagedColumns}) VALUES ${Array<string>(rows).fill("(?,?,?,?,?,?,?,?,?,?,?)").join(",")}`
+
+/** Parameters: the columns, in order. */
+export const stageOne = insertStaged(1)
+
+/** Parameters: the columns of all rows, one row after the other. */
+export const stageMany = insertStaged(stagedAtOnce)
+
+/** Parameter: ids of ledger rows as a JSON array. */
+export const stageCollected = `
+INSERT INTO strata_cache_staged_collected (ledger) SELECT value FROM json_each(?1) WHERE true ON CONFLICT DO NOTHING`
+
+/** Rows of the ledger that are staged, in the order of their ids. */
+const live = `strata_cache_staged AS s
+  WHERE s.ledger IS NOT NULL AND s.ledger NOT IN (SELECT ledger FROM strata_cache_staged_collected)`
+
+export const unjoined = `
+SELECT s.key, s.digest FROM ${live}
+AND NOT EXISTS (SELECT 1 FROM strata_cache_result AS r WHERE r.digest = s.digest)
+ORDER BY s.id`
+
+/** The last event of each key: SQLite takes the other columns from the row that has the greatest id. */
+const last = "SELECT key, ledger, max(id) FROM strata_cache_staged GROUP BY key"
+
+export const missing = `
+SELECT s.key FROM ${live}
+AND NOT EXISTS (
+  SELECT 1 FROM strata_cache_ledger AS l
+  CROSS JOIN strata_cache_result AS r ON r.id = l.result
+  WHERE l.id = s.ledger AND l.key = s.key AND l.recording = s.recording AND r.digest = s.digest
+    AND l.artifacts = s.artifacts AND l.recorded_by = s.recorded_by AND l.recorded_at = s.recorded_at
+    AND l.action = s.action AND l.version = s.version AND l.duration_ms = s.duration_ms
+    AND l.from_tier IS s.from_tier
+)
+UNION
+SELECT e.key FROM (${last}) AS e
+WHERE e.ledger IS NOT NULL AND e.ledger IS NOT (SELECT h.ledger FROM strata_cache AS h WHERE h.key = e.key)
+ORDER BY key`
+
+export const unexplained = `
+SELECT key FROM strata_cache_ledger AS l
+WHERE l.id NOT IN (SELECT s.ledger FROM ${live})
+UNION
+SELECT h.key FROM strata_cache AS h
+WHERE h.key NOT IN (SELECT key FROM (${last}) WHERE ledger IS NOT NULL)
+ORDER BY key`
+
+export const dropHeads = "DELETE FROM strata_cache"
+
+export const dropLedger = "DELETE FROM strata_cache_ledger"
+
+export const restoreLedger = `
+INSERT INTO strata_cache_ledger
+  (id, key, recording, result, artifacts, recorded_by, recorded_at, action, version, duration_ms, from_tier)
+SELECT s.ledger, s.key, s.recording, (SELECT r.id FROM strata_cache_result AS r WHERE r.digest = s.digest),
+  s.artifacts, s.recorded_by, s.recorded_at, s.action, s.version, s.duration_ms, s.from_tier
+FROM ${live} ORDER BY s.id`
+
+/** Parameter: time. */
+export const restoreHeads = `
+INSERT INTO strata_cache (key, ledger, used_at)
+SELECT key, ledger, ?1 FROM (${last}) WHERE ledger IS NOT NULL`
+
+export const countHeads = "SELECT count(*) FROM strata_cache"
+
+/** Parameters: id to start after, limit. */
+export const results = "SELECT id, digest, value FROM strata_cache_result WHERE id > ?1 ORDER BY id LIMIT ?2"

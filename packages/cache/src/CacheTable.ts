@@ -1,0 +1,356 @@
+/**
+ * The tables of the local step cache as what the journal adds up to. Every change of them is an event in the write that
+ * makes it, so they can be made again from the journal, with results joined by their digests, and can be checked
+ * against it.
+ *
+ * Register {@link layerFold} in every process that compacts, or compaction loses what the tables are made of.
+ *
+ * @since 0.1.0
+ */
+import { sha256 } from "@strata/durable/Digest"
+import { DurableWriter, type WriteTransaction } from "@strata/durable/DurableWriter"
+import * as Fold from "@strata/journal/Fold"
+import * as Folds from "@strata/journal/Folds"
+import { CheckpointMissing, JournalError } from "@strata/journal/JournalError"
+import { JournalStorage } from "@strata/journal/JournalStorage"
+import * as Projections from "@strata/journal/Projections"
+import type { StreamName } from "@strata/journal/StreamName"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Random from "effect/Random"
+import * as Schema from "effect/Schema"
+import type { SqlError } from "effect/sql/SqlError"
+import * as CacheEvents from "./CacheEvents.ts"
+import * as TableEvents from "./internal/tableEvents.ts"
+import { type StagedEvent, StepCacheStorage } from "./StepCacheStorage.ts"
+
+// ---------------------------------------------------------------------------------------------------------------------
+// models
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface TableOptions {
+  /** The stream in which the cache journals. Default `CacheEvents.stream`. */
+  readonly stream?: StreamName | undefined
+}
+
+/**
+ * What was found when the tables were compared with the journal: lists of keys, and of digests. All are empty when the
+ * tables are what the journal adds up to.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Verification {
+  /** Keys of which the journal tells what the tables lack, or have otherwise. */
+  readonly missing: ReadonlyArray<string>
+  /** Keys of which the tables have what the journal does not tell. */
+  readonly unexplained: ReadonlyArray<string>
+  /** Keys whose results are not there. */
+  readonly unjoined: ReadonlyArray<string>
+  /** Digests of results that are stored as something else. */
+  readonly corrupt: ReadonlyArray<string>
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// errors
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Rows of which the results are not there.
+ *
+ * @since 0.1.0
+ * @category reasons
+ */
+export class FoldIncomplete extends Schema.TaggedError<FoldIncomplete>("@strata/cache/CacheTableError/FoldIncomplete")(
+  "FoldIncomplete",
+  { references: Schema.Array(Schema.Struct({ key: Schema.String, digest: Schema.String })) }
+) {
+  override get message(): string {
+    return `${this.references.length} results are missing, the first is that of key ${this.references[0]?.key ?? ""}`
+  }
+}
+
+/**
+ * Another rebuild, or another check, began meanwhile.
+ *
+ * @since 0.1.0
+ * @category reasons
+ */
+export class Overtaken extends Schema.TaggedError<Overtaken>("@strata/cache/CacheTableError/Overtaken")(
+  "Overtaken",
+  {}
+) {
+  override get message(): string {
+    return "Another rebuild or check of the cache has begun"
+  }
+}
+
+/**
+ * The tables were not rebuilt, or not checked; nothing was changed.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class CacheTableError extends Schema.TaggedError<CacheTableError>("@strata/cache/CacheTableError")(
+  "CacheTableError",
+  { reason: Schema.Union([FoldIncomplete, Overtaken]) }
+) {
+  override get message(): string {
+    return this.reason.message
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// fold
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * The state of the fold.
+ *
+ * @since 0.1.0
+ * @category folds
+ */
+export interface TableState {
+  /** Rows of the ledger by id. */
+  readonly ledger: { [id: string]: typeof CacheEvents.Recorded.schema.Type }
+  /** Ids of the ledger by key. */
+  readonly heads: { [key: string]: number }
+}
+
+const State: Schema.Codec<TableState, unknown> = Schema.Struct({
+  ledger: Schema.Record(Schema.String, CacheEvents.Recorded.schema),
+  heads: Schema.Record(Schema.String, Schema.Int)
+})
+
+/**
+ * What the tables are made of, for checkpoints. A rebuild does not run it, as it holds all of the tables in memory.
+ *
+ * @since 0.1.0
+ * @category folds
+ */
+export const fold: Fold.Fold<TableState, "stream"> = Fold.make({
+  key: "cache-table",
+  scope: "stream",
+  events: TableEvents.events,
+  state: State,
+  initial: (): TableState => ({ ledger: {}, heads: {} }),
+  reduce: (state, event) => {
+    switch (event.type) {
+      case "cache-recorded":
+        state.ledger[event.payload.ledger] = event.payload
+        state.heads[event.payload.key] = event.payload.ledger
+        break
+      case "cache-quarantined":
+      case "cache-evicted":
+        delete state.heads[event.payload.key]
+        break
+      case "cache-collected":
+        for (const { key } of event.payload.entries) delete state.heads[key]
+        for (const id of event.payload.ledger) delete state.ledger[id]
+    }
+    return state
+  }
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// rebuilding
+// ---------------------------------------------------------------------------------------------------------------------
+
+type Services = StepCacheStorage | JournalStorage | DurableWriter
+
+/**
+ * Makes ledger and heads what the journal adds up to, and gives the number of entries. Pages of the journal go through
+ * a table beside them, so that memory stays bounded; then, in one write, every result is looked up, and the tables are
+ * replaced. Fails with `FoldIncomplete`, which has all results that are missing, and has then changed nothing.
+ *
+ * Rows come back as they were. When an entry was used is not journaled: it counts as used now.
+ *
+ * @since 0.1.0
+ * @category rebuilding
+ */
+export const rebuild = Effect.fn("CacheTable.rebuild")(function* (
+  options?: TableOptions
+): Effect.fn.Return<{ readonly entries: number }, SqlError | JournalError | CacheTableError, Services> {
+  const entries = yield* staged(
+    options,
+    Effect.gen(function* () {
+      const storage = yield* StepCacheStorage
+      const references = yield* storage.unjoined
+      if (references.length > 0) return yield* new CacheTableError({ reason: new FoldIncomplete({ references }) })
+      return yield* storage.replace(yield* Clock.currentTimeMillis)
+    })
+  )
+  return { entries }
+})
+
+/**
+ * Compares the tables with what the journal adds up to, and every result with its digest. Changes nothing.
+ *
+ * @since 0.1.0
+ * @category rebuilding
+ */
+export const verify = Effect.fn("CacheTable.verify")(function* (
+  options?: TableOptions
+): Effect.fn.Return<Verification, SqlError | JournalError | CacheTableError, Services> {
+  const compared = yield* staged(
+    options,
+    Effect.gen(function* () {
+      const storage = yield* StepCacheStorage
+      const unjoined = yield* storage.unjoined
+      return { ...(yield* storage.differences), unjoined: Array.from(new Set(unjoined.map(({ key }) => key))) }
+    })
+  )
+  return { ...compared, corrupt: yield* corruptResults }
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// layers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Registers the fold, so that compaction keeps what the tables are made of.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerFold: Layer.Layer<never, JournalError, Folds.Folds> = Folds.register(fold)
+
+/**
+ * Makes the tables follow when the cache's stream is rewound: they are rebuilt in the write of the rewind, and what the
+ * entries that are left do not explain is gone. The rewind is refused when a result that it would bring back is missing.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerProjection = (
+  options?: TableOptions
+): Layer.Layer<never, JournalError, Projections.Projections | Services> =>
+  Layer.unwrap(
+    Effect.map(Effect.context<Services>(), (services) =>
+      Projections.register({
+        name: "cache-table",
+        rewind: ({ stream }) =>
+          stream === (options?.stream ?? CacheEvents.stream)
+            ? Effect.provideContext(rebuild(options), services)
+            : Effect.void
+      })
+    )
+  )
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+const pageSize = 5000
+
+/** Stages what the journal tells, page by page, and runs `use` in a write in which all of it is staged. */
+const staged = Effect.fnUntraced(function* <A, E, R>(
+  options: TableOptions | undefined,
+  use: Effect.Effect<A, E, R>
+): Effect.fn.Return<A, E | SqlError | JournalError | CacheTableError, Services | Exclude<R, WriteTransaction>> {
+  const stream = options?.stream ?? CacheEvents.stream
+  const storage = yield* StepCacheStorage
+  const writer = yield* DurableWriter
+  const token = `${yield* Random.nextInt} ${yield* Clock.currentTimeMillis}`
+  while (true) {
+    const from = yield* begin(stream, token)
+    let position: Position | undefined = from
+    while (position !== undefined && !position.complete) {
+      position = yield* writer.write(stageNext(stream, token, position))
+    }
+    if (position === undefined) continue
+    const last = position
+    const done = yield* writer.write(
+      Effect.gen(function* () {
+        let position: Position | undefined = { ...last, complete: false }
+        while (position !== undefined && !position.complete) position = yield* stageNext(stream, token, position)
+        if (position === undefined) return undefined
+        const value = yield* use
+        yield* storage.stageNone("")
+        return { value }
+      })
+    )
+    if (done !== undefined) return done.value
+  }
+})
+
+/** How far the journal is staged, and in which generation of it: while that stays, so do the entries. */
+interface Position {
+  readonly seq: number
+  readonly generation: number
+  readonly complete: boolean
+}
+
+const types = TableEvents.events.map(({ type }) => type)
+
+/** Begins with the state at the floor, if there is one. */
+const begin = Effect.fnUntraced(function* (stream: StreamName, token: string) {
+  const journal = yield* JournalStorage
+  const storage = yield* StepCacheStorage
+  const writer = yield* DurableWriter
+  return yield* writer.write(
+    Effect.gen(function* () {
+      const end = Number.MAX_SAFE_INTEGER
+      const { floor, generation } = yield* journal.read({ stream, after: end, upTo: end, types, limit: 1 })
+      yield* storage.stageNone(token)
+      if (floor > 0) {
+        const found = (yield* journal.states(stream, floor)).find((state) => state.fold === fold.key)
+        if (found === undefined) {
+          return yield* new JournalError({ reason: new CheckpointMissing({ fold: fold.key, stream, floor }) })
+        }
+        const accumulator = yield* Effect.fromResult(fold.begin(JSON.parse(found.state)))
+        yield* storage.stage(token, stateEvents(accumulator.state()), [])
+      }
+      return { seq: floor, generation, complete: false }
+    })
+  )
+})
+
+/** Rows in the order of their ids; then a key that lost its entry loses it again. */
+const stateEvents = ({ heads, ledger }: TableState): ReadonlyArray<StagedEvent> => {
+  const rows = Object.values(ledger).toSorted((a, b) => a.ledger - b.ledger)
+  const gone = new Set(rows.map(({ key }) => key).filter((key) => heads[key] === undefined))
+  return [...rows.map(TableEvents.recorded), ...Array.from(gone, (key) => ({ key, ledger: null }) as const)]
+}
+
+/** Nothing when entries that were staged are no longer what the journal has. */
+const stageNext = Effect.fnUntraced(function* (
+  stream: StreamName,
+  token: string,
+  { generation, seq }: Position
+): Effect.fn.Return<
+  Position | undefined,
+  SqlError | JournalError | CacheTableError,
+  StepCacheStorage | JournalStorage | WriteTransaction
+> {
+  const journal = yield* JournalStorage
+  const storage = yield* StepCacheStorage
+  const page = yield* journal.read({ stream, after: seq, upTo: Number.MAX_SAFE_INTEGER, types, limit: pageSize })
+  if (page.generation !== generation || page.floor > seq + 1) return undefined
+  const effects: TableEvents.Effects = { events: [], collected: [] }
+  for (const entry of page.entries) {
+    const error = TableEvents.add(effects, entry)
+    if (error !== undefined) return yield* error
+  }
+  if (!(yield* storage.stage(token, effects.events, effects.collected))) {
+    return yield* new CacheTableError({ reason: new Overtaken() })
+  }
+  return { seq: page.through, generation, complete: page.complete }
+})
+
+const corruptResults = Effect.gen(function* () {
+  const storage = yield* StepCacheStorage
+  const corrupt: Array<string> = []
+  let after = 0
+  while (true) {
+    const page = yield* storage.results(after, 500)
+    for (const { digest, value } of page) if (sha256(value) !== digest) corrupt.push(digest)
+    if (page.length < 500) return corrupt
+    after = page.at(-1)!.id
+  }
+})
