@@ -13,7 +13,6 @@ import * as CircuitBreaker from "effect/persistence/CircuitBreaker"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import * as Stream from "effect/Stream"
 import { BreakerOpen, CacheError, outlook, TimedOut } from "./CacheError.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -57,6 +56,9 @@ export type State =
  * @category models
  */
 export interface TierGuard {
+  readonly tier: string
+  /** How long a call may take unless it says otherwise, in milliseconds. */
+  readonly deadlineMs: number
   /**
    * Runs a call of the tier within its bounds. Fails with `BreakerOpen`, without a call, while the tier is left alone,
    * and with `TimedOut` after the deadline.
@@ -104,11 +106,15 @@ export const make = Effect.fnUntraced(function* (
   const deadline = options.deadline ?? "1 minute"
   const guarded = <A, R>(call: Effect.Effect<A, CacheError, R>, within: Duration.Input) =>
     circuit.execute(inTime(tier, call, within)).pipe(Effect.onExit((exit) => count(tier, exit)))
-  yield* probeWhenOpen(circuit, guarded(probe, deadline))
+  const awaitReturn = yield* makeProber(circuit.state, guarded(probe, deadline))
   return {
+    tier,
+    deadlineMs: Duration.toMillis(Duration.fromInputUnsafe(deadline)),
     run: (call, given) =>
       Effect.flatMap(circuit.state, (state) =>
-        state._tag === "Closed" ? guarded(call, given?.deadline ?? deadline) : Effect.fail(leftAlone(tier, state))
+        state._tag === "Closed"
+          ? Effect.tapError(guarded(call, given?.deadline ?? deadline), () => awaitReturn)
+          : Effect.fail(leftAlone(tier, state))
       ).pipe(room.withPermit),
     state: circuit.state
   }
@@ -121,8 +127,6 @@ export const make = Effect.fnUntraced(function* (
 interface Circuit {
   readonly execute: <A, R>(call: Effect.Effect<A, CacheError, R>) => Effect.Effect<A, CacheError, R>
   readonly state: Effect.Effect<State>
-  /** For how long it opens, whenever it does. */
-  readonly openings: Stream.Stream<Duration.Duration>
 }
 
 /** Two breakers over one circuit: the second one opens it at the first failure, for a tier that refuses access. */
@@ -143,10 +147,7 @@ const makeCircuit = Effect.fnUntraced(function* (tier: string, options: TierGuar
         Effect.catchTag("CircuitBreakerError", () => Effect.flatMap(state, (now) => Effect.fail(leftAlone(tier, now)))),
         Effect.tapError((error) => (error.reason._tag === "Forbidden" ? trip : Effect.void))
       ),
-    state: Effect.suspend(() => state),
-    openings: Stream.merge(breaker.transitions, strict.transitions).pipe(
-      Stream.flatMap((change) => (change.to === "Open" ? Stream.make(change.retryAfter) : Stream.empty))
-    )
+    state: Effect.suspend(() => state)
   }
   // The store is in memory, and cannot fail.
   const state = Effect.orElseSucceed(Effect.map(breaker.state(tier), toState), (): State => ({ _tag: "Closed" }))
@@ -172,11 +173,37 @@ const classify = (exit: Exit.Exit<unknown, CacheError>): CircuitBreaker.Outcome 
   }
 }
 
-const probeWhenOpen = (circuit: Circuit, probe: Effect.Effect<unknown, CacheError>) =>
-  circuit.openings.pipe(
-    Stream.runForEach((duration) => Effect.andThen(Effect.sleep(duration), Effect.ignore(probe))),
-    Effect.forkScoped({ startImmediately: true })
-  )
+/** A call that was let through just before may be trying already. */
+const lookAgainMs = 50
+
+/**
+ * Makes an effect that does nothing while the tier is asked, and else sees to it that one fiber tries it, each time that
+ * it was left alone for long enough, until it is back.
+ */
+const makeProber = Effect.fnUntraced(function* (
+  state: Effect.Effect<State>,
+  probe: Effect.Effect<unknown, CacheError>
+) {
+  const scope = yield* Effect.scope
+  let isTrying = false
+  const tryUntilBack = Effect.gen(function* () {
+    let now = yield* state
+    while (now._tag !== "Closed") {
+      yield* Effect.sleep(now._tag === "Open" ? now.retryAfterMs : lookAgainMs)
+      yield* Effect.ignore(probe)
+      now = yield* state
+    }
+  })
+  return Effect.flatMap(state, (now) => {
+    if (now._tag === "Closed" || isTrying) return Effect.void
+    isTrying = true
+    return tryUntilBack.pipe(
+      Effect.ensuring(Effect.sync(() => void (isTrying = false))),
+      Effect.forkIn(scope, { startImmediately: true }),
+      Effect.asVoid
+    )
+  })
+})
 
 const inTime = <A, R>(tier: string, call: Effect.Effect<A, CacheError, R>, within: Duration.Input) =>
   Effect.timeoutOrElse(call, {
