@@ -31,6 +31,8 @@ export const start = Effect.fnUntraced(function* (publisher: Publisher.Options, 
     writer: PublicationFollower.writer(publisher),
     batchSize: options.batchSize ?? 50,
     concurrency,
+    // A process that was killed leaves its claims behind for as long.
+    lease: "10 seconds",
     pauseBase: options.pauseBase,
     pauseCap: options.pauseCap ?? "30 seconds"
   })
