@@ -13,6 +13,8 @@ import { targets } from "./targets.ts"
 const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   durable: () => import("./durable.ts").then((module) => module.durable),
   "dirty-queue": () => import("./dirtyQueue.ts").then((module) => module.dirtyQueue),
+  journal: () => import("./journal.ts").then((module) => module.journal),
+  cache: () => import("./cache.ts").then((module) => module.cache),
   growth: () => import("./growth.ts").then((module) => module.bench),
   index: () => import("./index.ts").then((module) => module.index),
   cli: () => import("./cli.ts").then((module) => module.cli)

@@ -180,9 +180,9 @@ export const rebuild = Effect.fn("CacheTable.rebuild")(function* (
     options,
     Effect.gen(function* () {
       const storage = yield* StepCacheStorage
-      const references = yield* storage.unjoined
-      if (references.length > 0) return yield* new CacheTableError({ reason: new FoldIncomplete({ references }) })
-      return yield* storage.replace(yield* Clock.currentTimeMillis)
+      const entries = yield* storage.replace(yield* Clock.currentTimeMillis)
+      if (entries !== undefined) return entries
+      return yield* new CacheTableError({ reason: new FoldIncomplete({ references: yield* storage.unjoined }) })
     })
   )
   return { entries }

@@ -106,6 +106,38 @@ export interface UnjoinedResult {
   readonly digest: string
 }
 
+/**
+ * What may stay in the cache. An entry's bytes are those of its result and of its artifacts; what entries share counts
+ * for each of them.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface StoredLimits {
+  /** Entries that were last used before go. Milliseconds since the epoch. */
+  readonly usedBefore: number
+  readonly maxEntries: number
+  readonly maxBytes: number
+}
+
+/**
+ * What there is. Sizes are in bytes.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface StoredStats {
+  readonly entries: number
+  /** Entries by the tier they were read from; null for those that were recorded here. */
+  readonly origins: ReadonlyArray<{ readonly from: string | null; readonly entries: number }>
+  readonly ledger: number
+  readonly results: number
+  readonly resultBytes: number
+  /** Blobs that the ledger refers to, each once. */
+  readonly artifacts: number
+  readonly artifactBytes: number
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // service
 // ---------------------------------------------------------------------------------------------------------------------
@@ -150,9 +182,9 @@ export class StepCacheStorage extends Context.Service<
     readonly differences: Effect.Effect<StoredDifferences, SqlError>
     /**
      * Makes ledger and heads what is staged, and gives the number of heads. For each key the last event decides. Every
-     * entry counts as used `now`.
+     * entry counts as used `now`. Gives nothing when some are `unjoined`: the write has to be rolled back.
      */
-    readonly replace: (now: number) => Effect.Effect<number, SqlError, WriteTransaction>
+    readonly replace: (now: number) => Effect.Effect<number | undefined, SqlError, WriteTransaction>
     /** Results behind an id, in the order of their ids. */
     readonly results: (
       after: number,
@@ -161,6 +193,23 @@ export class StepCacheStorage extends Context.Service<
       ReadonlyArray<{ readonly id: number; readonly digest: string; readonly value: string }>,
       SqlError
     >
+
+    /** Entries beyond the limits: those that were used least lately. */
+    readonly beyond: (limits: StoredLimits) => Effect.Effect<ReadonlyArray<StoredHead>, SqlError>
+    /** Rows of the ledger that are no heads and were recorded before a time, and these rows. Gives their ids. */
+    readonly deleteLedger: (
+      recordedBefore: number,
+      ids: ReadonlyArray<number>
+    ) => Effect.Effect<ReadonlyArray<number>, SqlError, WriteTransaction>
+    /** Results that no row of the ledger refers to. */
+    readonly deleteResults: Effect.Effect<
+      ReadonlyArray<{ readonly digest: string; readonly bytes: number }>,
+      SqlError,
+      WriteTransaction
+    >
+    /** Those of the blobs that no row of the ledger refers to. */
+    readonly unreferenced: (digests: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, SqlError>
+    readonly stats: Effect.Effect<StoredStats, SqlError>
   }
 >()("@strata/cache/StepCacheStorage") {}
 

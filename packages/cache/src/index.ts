@@ -29,6 +29,10 @@ export * as CacheTable from "./CacheTable.ts"
 /**
  * @since 0.1.0
  */
+export * as Collector from "./Collector.ts"
+/**
+ * @since 0.1.0
+ */
 export * as CombinedStepCache from "./CombinedStepCache.ts"
 /**
  * @since 0.1.0

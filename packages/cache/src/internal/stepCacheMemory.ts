@@ -3,6 +3,7 @@ import * as Text from "@strata/durable/Text"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { SqlError } from "effect/sql/SqlError"
+import { Buffer } from "node:buffer"
 import type { StagedEvent, StepCacheStorage, StoredHead, StoredLedgerRow } from "../StepCacheStorage.ts"
 
 /** The tables in memory. Values are never changed, only replaced. */
@@ -57,7 +58,8 @@ export const make: Effect.Effect<StepCacheStorage["Service"], never, DurableWrit
             .slice(0, limit)
             .flatMap((key) => headOf(state, key) ?? [])
         ),
-      ...staging({ change, look })
+      ...staging({ change, look }),
+      ...collecting({ change, look })
     }
   }
 )
@@ -105,6 +107,7 @@ const staging = ({
     change((state, undo) => {
       const ledger = stagedLedger(state)
       const heads = stagedHeads(state)
+      if (ledger.some(({ digest }) => !state.results.has(digest))) return undefined
       for (const id of Array.from(state.ledger.keys())) put(state.ledger, id, undefined, undo)
       for (const key of Array.from(state.heads.keys())) put(state.heads, key, undefined, undo)
       for (const row of ledger) put(state.ledger, row.ledger, row, undo)
@@ -157,6 +160,78 @@ const headOf = (state: State, key: string): StoredHead | undefined => {
   const row = head && state.ledger.get(head.ledger)
   return head && row && { ...row, usedAt: head.usedAt }
 }
+
+// ---------------------------------------------------------------------------------------------------------------------
+// collecting
+// ---------------------------------------------------------------------------------------------------------------------
+
+const collecting = ({
+  change,
+  look
+}: Access): Pick<
+  StepCacheStorage["Service"],
+  "beyond" | "deleteLedger" | "deleteResults" | "unreferenced" | "stats"
+> => ({
+  beyond: ({ maxBytes, maxEntries, usedBefore }) =>
+    look((state) => {
+      const heads = Array.from(state.heads.keys()).flatMap((key) => headOf(state, key) ?? [])
+      let total = 0
+      return heads
+        .toSorted((a, b) => b.usedAt - a.usedAt || Text.compareBytes(a.key, b.key))
+        .filter((head, i) => {
+          total += Buffer.byteLength(state.results.get(head.digest) ?? "")
+          for (const size of blobsOf(head).values()) total += size
+          return head.usedAt < usedBefore || i >= maxEntries || total > maxBytes
+        })
+        .toSorted((a, b) => Text.compareBytes(a.key, b.key))
+    }),
+  deleteLedger: (recordedBefore, ids) =>
+    change((state, undo) => {
+      const heads = new Set(Array.from(state.heads.values(), ({ ledger }) => ledger))
+      const deleted = Array.from(state.ledger.values())
+        .filter(({ ledger, recordedAt }) => !heads.has(ledger) && (recordedAt < recordedBefore || ids.includes(ledger)))
+        .map(({ ledger }) => ledger)
+      for (const ledger of deleted) put(state.ledger, ledger, undefined, undo)
+      return deleted
+    }),
+  deleteResults: change((state, undo) => {
+    const used = new Set(Array.from(state.ledger.values(), ({ digest }) => digest))
+    const deleted = Array.from(state.results).filter(([digest]) => !used.has(digest))
+    for (const [digest] of deleted) put(state.results, digest, undefined, undo)
+    return deleted.map(([digest, value]) => ({ digest, bytes: Buffer.byteLength(value) }))
+  }),
+  unreferenced: (digests) => look((state) => digests.filter((digest) => !referenced(state).has(digest))),
+  stats: look((state) => {
+    const origins = new Map<string | null, number>()
+    for (const { ledger } of state.heads.values()) {
+      const from = state.ledger.get(ledger)?.from ?? null
+      origins.set(from, (origins.get(from) ?? 0) + 1)
+    }
+    const blobs = referenced(state)
+    return {
+      entries: state.heads.size,
+      origins: Array.from(origins, ([from, entries]) => ({ from, entries })).toSorted((a, b) =>
+        Text.compareBytes(a.from ?? "", b.from ?? "")
+      ),
+      ledger: state.ledger.size,
+      results: state.results.size,
+      resultBytes: sum(Array.from(state.results.values(), (value) => Buffer.byteLength(value))),
+      artifacts: blobs.size,
+      artifactBytes: sum(Array.from(blobs.values()))
+    }
+  })
+})
+
+/** Sizes by digest. */
+const blobsOf = ({ artifacts }: StoredLedgerRow): ReadonlyMap<string, number> => {
+  const parsed: ReadonlyArray<{ readonly digest: string; readonly size: number }> = JSON.parse(artifacts)
+  return new Map(parsed.map(({ digest, size }) => [digest, size]))
+}
+
+const referenced = (state: State): ReadonlyMap<string, number> =>
+  new Map(Array.from(state.ledger.values()).flatMap((row) => Array.from(blobsOf(row))))
+
+const sum = (numbers: ReadonlyArray<number>): number => numbers.reduce((total, number) => total + number, 0)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // access

@@ -53,24 +53,40 @@ export const make = (parts: Parts): StepCache["Service"] => ({
 // looking up
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** Without a span of its own, which would cost as much as the rest of a hit; a miss that writes has one. */
 const get = (parts: Parts): StepCache["Service"]["get"] => {
+  const onFailure = (error: Failure) => Effect.fail(asCacheError(error))
   const asCacheError = failedIn(parts)
-  return Effect.fn("StepCache.get")(function* (key, options) {
-    const stored = yield* Effect.mapError(parts.storage.find(key), asCacheError)
-    if (stored === undefined) return Lookup.absent
-    if (options?.recording !== undefined && options.recording !== stored.recording) return fenced
-    const entry = Stored.verify(key, stored)
-    if (Result.isFailure(entry)) return yield* poisoned(parts, key, stored, entry.failure)
-    const { artifacts } = entry.success
-    if (artifacts.length > 0 && parts.artifactCheck !== "trust") {
-      const digests = yield* unservable(parts, artifacts)
-      if (digests.length > 0) return yield* poisoned(parts, key, stored, { _tag: "ArtifactMissing", digests })
-    }
-    const now = yield* Clock.currentTimeMillis
-    if (now - stored.usedAt >= parts.useGrain) yield* touch(parts, now, stored)
-    return Lookup.hit(entry.success, parts.name)
-  })
+  const absent = Effect.succeed(Lookup.absent)
+  const checksArtifacts = parts.artifactCheck !== "trust"
+  return (key, options) =>
+    Effect.matchEffect(parts.storage.find(key), {
+      onFailure,
+      onSuccess: (stored) => {
+        if (stored === undefined) return absent
+        if (options?.recording !== undefined && options.recording !== stored.recording) return Effect.succeed(fenced)
+        const entry = Stored.verify(key, stored)
+        if (Result.isFailure(entry)) return poisoned(parts, key, stored, entry.failure)
+        return checksArtifacts && entry.success.artifacts.length > 0
+          ? withArtifacts(parts, stored, entry.success)
+          : served(parts, stored, entry.success)
+      }
+    })
 }
+
+const withArtifacts = (parts: Parts, stored: StoredEntry, entry: CacheEntry) =>
+  Effect.flatMap(unservable(parts, entry.artifacts), (digests) =>
+    digests.length > 0
+      ? poisoned(parts, entry.key, stored, { _tag: "ArtifactMissing", digests })
+      : served(parts, stored, entry)
+  )
+
+const served = (parts: Parts, stored: StoredEntry, entry: CacheEntry): Effect.Effect<Lookup.Lookup> =>
+  Effect.clockWith((clock) => {
+    const hit = Lookup.hit(entry, parts.name)
+    const now = clock.currentTimeMillisUnsafe()
+    return now - stored.usedAt < parts.useGrain ? Effect.succeed(hit) : Effect.as(touch(parts, now, stored), hit)
+  })
 
 const fenced = Lookup.miss({ _tag: "Fenced" })
 
@@ -92,7 +108,10 @@ const unservable = (parts: Parts, blobs: CacheEntry["artifacts"]) =>
     : Effect.map(parts.artifacts.missing(blobs), (missing) => missing.map(({ digest }) => digest))
 
 const poisoned = (parts: Parts, key: StepKey, stored: StoredEntry, reason: Lookup.MissReason) =>
-  Effect.as(quarantineRow(parts, key, stored.recording, reason), Lookup.miss(reason))
+  quarantineRow(parts, key, stored.recording, reason).pipe(
+    Effect.as(Lookup.miss(reason)),
+    Effect.withSpan("StepCache.quarantine", { attributes: { key, reason: reason._tag } })
+  )
 
 /** A hit is one whether or not the time of its use could be written down. */
 const touch = (parts: Parts, now: number, { key, ledger }: StoredEntry): Effect.Effect<void> =>

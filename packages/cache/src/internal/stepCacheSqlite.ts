@@ -36,7 +36,8 @@ export const make: Effect.Effect<StepCacheStorage["Service"], SqlError | Migrato
       remove: (key, ledger) => Effect.map(run(Statements.remove, [key, ledger]), (rows) => rows.length > 0),
       touch: (now, key, ledger) => Effect.asVoid(run(Statements.touch, [key, ledger, now])),
       heads: (after, limit) => Effect.map(run(Statements.heads, [after, limit]), (rows) => rows.map(toHead)),
-      ...staging(run)
+      ...staging(run),
+      ...collecting(run)
     }
   })
 
@@ -76,20 +77,37 @@ const staging = (
     })
   ),
 
-  replace: Effect.fnUntraced(function* (now) {
-    yield* run(Statements.dropHeads)
-    yield* run(Statements.dropLedger)
-    yield* run(Statements.restoreLedger)
-    yield* run(Statements.restoreHeads, [now])
-    const [row] = yield* run(Statements.countHeads)
-    return Rows.integer(row?.[0])
-  }),
+  replace: (now) =>
+    withLargeCache(
+      run,
+      Effect.gen(function* () {
+        yield* run(Statements.dropHeads)
+        yield* run(Statements.dropLedger)
+        yield* run(Statements.restoreLedger)
+        const [restored] = yield* run(Statements.isRestored)
+        if (Rows.integer(restored?.[0]) === 0) return undefined
+        yield* run(Statements.restoreHeads, [now])
+        const [row] = yield* run(Statements.countHeads)
+        return Rows.integer(row?.[0])
+      })
+    ),
 
   results: (after, limit) =>
     Effect.map(run(Statements.results, [after, limit]), (rows) =>
       rows.map((row) => ({ id: Rows.integer(row[0]), digest: Rows.text(row[1]), value: Rows.text(row[2]) }))
     )
 })
+
+/** With its usual cache, SQLite would write pages of the indices out again and again. */
+const withLargeCache = <A, E, R>(run: Rows.Run, effect: Effect.Effect<A, E, R>) =>
+  Effect.acquireUseRelease(
+    Effect.tap(
+      Effect.map(run(Statements.cacheSize), ([row]) => Rows.integer(row?.[0])),
+      () => run(Statements.raiseCacheSize)
+    ),
+    () => effect,
+    (pages) => run(Statements.setCacheSize(pages))
+  )
 
 const stagedRow = (event: StagedEvent): ReadonlyArray<unknown> =>
   event.ledger === null
@@ -107,6 +125,35 @@ const stagedRow = (event: StagedEvent): ReadonlyArray<unknown> =>
         event.durationMs,
         event.from
       ]
+
+// ---------------------------------------------------------------------------------------------------------------------
+// collecting
+// ---------------------------------------------------------------------------------------------------------------------
+
+const collecting = (
+  run: Rows.Run
+): Pick<StepCacheStorage["Service"], "beyond" | "deleteLedger" | "deleteResults" | "unreferenced" | "stats"> => ({
+  beyond: ({ maxBytes, maxEntries, usedBefore }) =>
+    Effect.map(run(Statements.beyond, [usedBefore, maxEntries, maxBytes]), (rows) => rows.map(toHead)),
+  deleteLedger: (recordedBefore, ids) =>
+    Effect.map(run(Statements.deleteLedger, [recordedBefore, JSON.stringify(ids)]), (rows) =>
+      rows.map((row) => Rows.integer(row[0]))
+    ),
+  deleteResults: Effect.map(run(Statements.deleteResults), (rows) =>
+    rows.map((row) => ({ digest: Rows.text(row[0]), bytes: Rows.integer(row[1]) }))
+  ),
+  unreferenced: (digests) =>
+    Effect.map(run(Statements.unreferenced, [JSON.stringify(digests)]), (rows) => rows.map((row) => Rows.text(row[0]))),
+  stats: Effect.map(Effect.all([run(Statements.origins), run(Statements.stats)]), ([origins, [row]]) => ({
+    entries: Rows.integer(row?.[0]),
+    origins: origins.map((row) => ({ from: Rows.textOrNull(row[0]), entries: Rows.integer(row[1]) })),
+    ledger: Rows.integer(row?.[1]),
+    results: Rows.integer(row?.[2]),
+    resultBytes: Rows.integer(row?.[3]),
+    artifacts: Rows.integer(row?.[4]),
+    artifactBytes: Rows.integer(row?.[5])
+  }))
+})
 
 // ---------------------------------------------------------------------------------------------------------------------
 // rows

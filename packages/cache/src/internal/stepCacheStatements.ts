@@ -111,12 +111,25 @@ export const dropHeads = "DELETE FROM strata_cache"
 
 export const dropLedger = "DELETE FROM strata_cache_ledger"
 
+/** Leaves out the rows that {@link unjoined} gives. */
 export const restoreLedger = `
 INSERT INTO strata_cache_ledger
   (id, key, recording, result, artifacts, recorded_by, recorded_at, action, version, duration_ms, from_tier)
-SELECT s.ledger, s.key, s.recording, (SELECT r.id FROM strata_cache_result AS r WHERE r.digest = s.digest),
+SELECT s.ledger, s.key, s.recording, r.id,
   s.artifacts, s.recorded_by, s.recorded_at, s.action, s.version, s.duration_ms, s.from_tier
-FROM ${live} ORDER BY s.id`
+FROM strata_cache_staged AS s CROSS JOIN strata_cache_result AS r ON r.digest = s.digest
+WHERE s.ledger IS NOT NULL AND s.ledger NOT IN (SELECT ledger FROM strata_cache_staged_collected)
+ORDER BY s.id`
+
+/** Whether all rows that are staged are in the ledger. */
+export const isRestored = `SELECT (SELECT count(*) FROM strata_cache_ledger) = (SELECT count(*) FROM ${live})`
+
+export const cacheSize = "PRAGMA cache_size"
+
+/** In KiB: what a rebuild of a million entries needs to keep its indices in memory. */
+export const raiseCacheSize = "PRAGMA cache_size = -65536"
+
+export const setCacheSize = (pages: number): string => `PRAGMA cache_size = ${pages}`
 
 /** Parameter: time. */
 export const restoreHeads = `
@@ -127,3 +140,53 @@ export const countHeads = "SELECT count(*) FROM strata_cache"
 
 /** Parameters: id to start after, limit. */
 export const results = "SELECT id, digest, value FROM strata_cache_result WHERE id > ?1 ORDER BY id LIMIT ?2"
+
+// ---------------------------------------------------------------------------------------------------------------------
+// collecting
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Parameters: time, entries, bytes. */
+export const beyond = `
+SELECT ${record}, h.used_at FROM (
+  SELECT key, ledger, used_at,
+    row_number() OVER latest AS place,
+    sum(bytes) OVER latest AS total
+  FROM (
+    SELECT h.key, h.ledger, h.used_at, octet_length(r.value) + ifnull(
+      (SELECT sum(a.size) FROM strata_cache_ledger_artifact AS a WHERE a.ledger = h.ledger), 0
+    ) AS bytes
+    FROM ${ofHead}
+  )
+  WINDOW latest AS (ORDER BY used_at DESC, key ROWS UNBOUNDED PRECEDING)
+) AS h
+CROSS JOIN strata_cache_ledger AS l ON l.id = h.ledger
+CROSS JOIN strata_cache_result AS r ON r.id = l.result
+WHERE h.used_at < ?1 OR h.place > ?2 OR h.total > ?3
+ORDER BY h.key`
+
+/** Parameters: time, ids as a JSON array. */
+export const deleteLedger = `
+DELETE FROM strata_cache_ledger AS l
+WHERE (l.recorded_at < ?1 OR l.id IN (SELECT value FROM json_each(?2)))
+  AND NOT EXISTS (SELECT 1 FROM strata_cache AS h WHERE h.ledger = l.id)
+RETURNING id`
+
+export const deleteResults = `
+DELETE FROM strata_cache_result AS r
+WHERE NOT EXISTS (SELECT 1 FROM strata_cache_ledger AS l WHERE l.result = r.id)
+RETURNING digest, octet_length(value)`
+
+/** Parameter: digests as a JSON array. */
+export const unreferenced = `
+SELECT j.value FROM json_each(?1) AS j
+WHERE NOT EXISTS (SELECT 1 FROM strata_cache_ledger_artifact AS a WHERE a.digest = j.value)`
+
+export const origins = `
+SELECT l.from_tier, count(*) FROM strata_cache AS h CROSS JOIN strata_cache_ledger AS l ON l.id = h.ledger
+GROUP BY l.from_tier ORDER BY l.from_tier`
+
+export const stats = `
+SELECT (SELECT count(*) FROM strata_cache), (SELECT count(*) FROM strata_cache_ledger),
+  (SELECT count(*) FROM strata_cache_result), (SELECT ifnull(sum(octet_length(value)), 0) FROM strata_cache_result),
+  count(*), ifnull(sum(size), 0)
+FROM (SELECT max(size) AS size FROM strata_cache_ledger_artifact GROUP BY digest)`

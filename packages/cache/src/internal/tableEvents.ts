@@ -48,6 +48,10 @@ export const add = (effects: Effects, entry: JournalEntry): JournalError | undef
     effects.events.push(recorded(payload))
     return undefined
   }
+  if (entry.type === Evicted.type && isEvicted(payload)) {
+    effects.events.push({ key: payload.key, ledger: null })
+    return undefined
+  }
   const decoded = decode({
     ...entry,
     stream: StreamName.make(entry.stream),
@@ -92,8 +96,7 @@ const isRecorded = (payload: unknown): payload is typeof Recorded.schema.Type =>
     artifacts.length === 0 &&
     (from === undefined || typeof from === "string") &&
     isObject(metadata) &&
-    typeof metadata.recording === "string" &&
-    recordingPattern.test(metadata.recording) &&
+    isRecordingName(metadata.recording) &&
     isText(metadata.recordedBy) &&
     Number.isSafeInteger(metadata.recordedAt) &&
     isText(metadata.action) &&
@@ -102,12 +105,17 @@ const isRecorded = (payload: unknown): payload is typeof Recorded.schema.Type =>
   )
 }
 
+const isEvicted = (payload: unknown): payload is typeof Evicted.schema.Type =>
+  isObject(payload) && isDigest(payload.key) && isRecordingName(payload.recording)
+
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 const isText = (value: unknown): boolean => typeof value === "string" && value !== ""
 
 const isDigest = (value: unknown): boolean => typeof value === "string" && digestPattern.test(value)
+
+const isRecordingName = (value: unknown): boolean => typeof value === "string" && recordingPattern.test(value)
 
 const digestPattern = /^[0-9a-f]{64}$/
 
