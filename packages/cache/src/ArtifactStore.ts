@@ -6,10 +6,15 @@
  */
 import type { Digest } from "@strata/durable/Digest"
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
-import type * as Stream from "effect/Stream"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import { Buffer } from "node:buffer"
 import type { Blob } from "./CacheEntry.ts"
 import type { CacheError } from "./CacheError.ts"
+import * as Files from "./internal/artifactFiles.ts"
+import * as Memory from "./internal/artifactMemory.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -24,6 +29,32 @@ import type { CacheError } from "./CacheError.ts"
  */
 export interface StoredBlob extends Blob {
   readonly touchedAt: number
+}
+
+/**
+ * What every local store takes.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface ArtifactStoreOptions {
+  /** Names the tier. Default `local`. */
+  readonly name?: string | undefined
+  /** The largest blob that is stored, in bytes. Default 4 GiB on disk, 64 MiB in memory. */
+  readonly maxBytes?: number | undefined
+}
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export interface FileSystemOptions extends ArtifactStoreOptions {
+  /** Where the blobs are; created when it is missing. Several processes may share it. */
+  readonly directory: string
+  /**
+   * How old the file of a transfer that was killed has to be to be taken away, when the store is opened. Default 1 day.
+   */
+  readonly abandonedAfter?: Duration.Input | undefined
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -61,3 +92,60 @@ export class ArtifactStore extends Context.Service<
     readonly list: Stream.Stream<StoredBlob, CacheError>
   }
 >()("@strata/cache/ArtifactStore") {}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// constructors
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Blobs in memory: for tests, and where nothing has to survive the process.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const makeMemory: (options?: ArtifactStoreOptions) => ArtifactStore["Service"] = Memory.make
+
+/**
+ * Blobs as files, named by their digest. A file is written under another name, made durable and then renamed, and so is
+ * its folder, so that after a crash a blob is there whole or not at all. Memory does not grow with the blobs.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const makeFileSystem: (options: FileSystemOptions) => Effect.Effect<ArtifactStore["Service"], CacheError> =
+  Files.make
+
+// ---------------------------------------------------------------------------------------------------------------------
+// layers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Blobs in memory, see {@link makeMemory}.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerMemory = (options?: ArtifactStoreOptions): Layer.Layer<ArtifactStore> =>
+  Layer.sync(ArtifactStore, () => ArtifactStore.of(makeMemory(options)))
+
+/**
+ * Blobs as files, see {@link makeFileSystem}.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerFileSystem = (options: FileSystemOptions): Layer.Layer<ArtifactStore, CacheError> =>
+  Layer.effect(ArtifactStore, makeFileSystem(options))
+
+// ---------------------------------------------------------------------------------------------------------------------
+// accessors
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * The whole content of a blob, verified. For blobs that fit into memory.
+ *
+ * @since 0.1.0
+ * @category accessors
+ */
+export const bytes = (blob: Blob): Effect.Effect<Uint8Array, CacheError, ArtifactStore> =>
+  ArtifactStore.use((store) => Effect.map(Stream.runCollect(store.get(blob)), (chunks) => Buffer.concat(chunks)))

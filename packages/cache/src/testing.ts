@@ -8,6 +8,13 @@ export {
    * @since 0.1.0
    * @category suites
    */
+  artifactStoreSuite
+} from "./testing/artifactStoreSuite.ts"
+export {
+  /**
+   * @since 0.1.0
+   * @category suites
+   */
   localStepCacheSuite
 } from "./testing/localStepCacheSuite.ts"
 export {
@@ -24,3 +31,10 @@ export {
    */
   cacheTableSuite
 } from "./testing/cacheTableSuite.ts"
+export {
+  /**
+   * @since 0.1.0
+   * @category suites
+   */
+  collectorSuite
+} from "./testing/collectorSuite.ts"

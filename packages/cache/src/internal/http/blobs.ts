@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Blob } from "../../CacheEntry.ts"
 import { ArtifactMissing, CacheError, TooLarge } from "../../CacheError.ts"
-import * as Check from "./check.ts"
+import * as Check from "../checked.ts"
 import type { Client } from "./client.ts"
 
 /** How many blobs are asked about at a time. */

@@ -11,7 +11,7 @@ import * as Stream from "effect/Stream"
 import * as http from "node:http"
 import * as https from "node:https"
 import { CacheError, TimedOut, Unexpected, Unreachable } from "../../CacheError.ts"
-import * as Check from "./check.ts"
+import * as Check from "../checked.ts"
 import type { Method } from "./status.ts"
 import type { Target } from "./target.ts"
 
