@@ -1,5 +1,4 @@
 import type { Digest } from "@strata/durable/Digest"
-import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { ArtifactStore } from "../../ArtifactStore.ts"
@@ -75,7 +74,7 @@ const get =
 const missing = ({ client, settings, suspects }: Dependencies): Service["missing"] =>
   Effect.fn("HttpCache.missing")(function* (blobs) {
     yield* Effect.annotateCurrentSpan({ tier: settings.tier, blobs: blobs.length })
-    const distinct = Arr.dedupeWith(blobs, isSame)
+    const distinct = distinctOf(blobs)
     const asked = distinct.filter(({ digest }) => !suspects.has(digest))
     const lacking = new Set(yield* Blobs.missing(client, asked))
     return distinct.filter((blob) => suspects.has(blob.digest) || lacking.has(blob))
@@ -103,7 +102,9 @@ const makeSuspects = (): Suspects => {
   }
 }
 
-const isSame = (left: Blob, right: Blob): boolean => left.digest === right.digest && left.size === right.size
+/** Nothing but blobs, each once, in order. */
+const distinctOf = (blobs: ReadonlyArray<Blob>): ReadonlyArray<Blob> =>
+  Array.from(new Map(blobs.map(({ digest, size }) => [`${digest} ${size}`, { digest, size }])).values())
 
 const checkWritable = ({ readOnly, tier }: Settings): Effect.Effect<void, CacheError> =>
   readOnly ? Effect.fail(new CacheError({ reason: new ReadOnly({ tier }) })) : Effect.void
