@@ -1,7 +1,7 @@
 import * as ArtifactStore from "@strata/cache/ArtifactStore"
 import * as HttpCache from "@strata/cache/HttpCache"
 import * as StepCache from "@strata/cache/StepCache"
-import { stepCacheSuite } from "@strata/cache/testing"
+import { artifactStoreSuite, stepCacheSuite } from "@strata/cache/testing"
 import * as CacheServer from "@strata/cache/testing/cacheServer"
 import * as Nginx from "@strata/cache/testing/nginx"
 import * as Effect from "effect/Effect"
@@ -26,4 +26,5 @@ const servers = {
 
 for (const [name, layer] of Object.entries(servers)) {
   stepCacheSuite(name, { layer, arbitration: "last-writer-wins", evict: false, artifacts: false, live: true })
+  artifactStoreSuite(name, { layer, collects: false, live: true })
 }
