@@ -15,8 +15,10 @@ import * as Rewind from "@strata/journal/Rewind"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import * as TestClock from "effect/testing/TestClock"
 import * as CacheEvents from "../CacheEvents.ts"
 import * as CacheTable from "../CacheTable.ts"
+import * as Collector from "../Collector.ts"
 import { StepCache, layer as layerOf } from "../StepCache.ts"
 import { StepCacheStorage } from "../StepCacheStorage.ts"
 import * as Entries from "./entries.ts"
@@ -156,6 +158,7 @@ const Step = Schema.TaggedUnion({
   Put: { key: Key, value: Schema.Literals([1, 2]), from: Schema.Boolean },
   Evict: { key: Key },
   Quarantine: { key: Key },
+  Collect: { maxEntries: Schema.Literals([0, 1, 3]) },
   Compact: {}
 })
 
@@ -177,6 +180,10 @@ const perform = Effect.fnUntraced(function* (step: typeof Step.Type) {
       return yield* Effect.asVoid(
         cache.quarantine(Entries.keyOf(step.key), { recording, reason: { _tag: "DigestMismatch" } })
       )
+    }
+    case "Collect": {
+      yield* TestClock.adjust("1 second")
+      return yield* Effect.asVoid(Collector.collect({ maxEntries: step.maxEntries, keepLedger: 0, grace: 0 }))
     }
     case "Compact": {
       const storage = yield* JournalStorage
