@@ -180,30 +180,27 @@ const lookAgainMs = 50
  * Makes an effect that does nothing while the tier is asked, and else sees to it that one fiber tries it, each time that
  * it was left alone for long enough, until it is back.
  */
-const makeProber = Effect.fnUntraced(function* (
-  state: Effect.Effect<State>,
-  probe: Effect.Effect<unknown, CacheError>
-) {
-  const scope = yield* Effect.scope
-  let isTrying = false
-  const tryUntilBack = Effect.gen(function* () {
-    let now = yield* state
-    while (now._tag !== "Closed") {
-      yield* Effect.sleep(now._tag === "Open" ? now.retryAfterMs : lookAgainMs)
-      yield* Effect.ignore(probe)
-      now = yield* state
-    }
+const makeProber = (state: Effect.Effect<State>, probe: Effect.Effect<unknown, CacheError>) =>
+  Effect.map(Effect.scope, (scope): Effect.Effect<void> => {
+    let isTrying = false
+    const tryUntilBack = Effect.gen(function* () {
+      let now = yield* state
+      while (now._tag !== "Closed") {
+        yield* Effect.sleep(now._tag === "Open" ? now.retryAfterMs : lookAgainMs)
+        yield* Effect.ignore(probe)
+        now = yield* state
+      }
+    })
+    return Effect.flatMap(state, (now) => {
+      if (now._tag === "Closed" || isTrying) return Effect.void
+      isTrying = true
+      return tryUntilBack.pipe(
+        Effect.ensuring(Effect.sync(() => void (isTrying = false))),
+        Effect.forkIn(scope, { startImmediately: true }),
+        Effect.asVoid
+      )
+    })
   })
-  return Effect.flatMap(state, (now) => {
-    if (now._tag === "Closed" || isTrying) return Effect.void
-    isTrying = true
-    return tryUntilBack.pipe(
-      Effect.ensuring(Effect.sync(() => void (isTrying = false))),
-      Effect.forkIn(scope, { startImmediately: true }),
-      Effect.asVoid
-    )
-  })
-})
 
 const inTime = <A, R>(tier: string, call: Effect.Effect<A, CacheError, R>, within: Duration.Input) =>
   Effect.timeoutOrElse(call, {

@@ -9,6 +9,10 @@ export * as ArtifactSync from "./ArtifactSync.ts"
 /**
  * @since 0.1.0
  */
+export * as Cache from "./Cache.ts"
+/**
+ * @since 0.1.0
+ */
 export * as CacheEntry from "./CacheEntry.ts"
 /**
  * @since 0.1.0

@@ -27,19 +27,20 @@ const pageSize = 500
 /**
  * Enqueues the entries that are older than the registration of the follower, a page at a time. Done once for each tier:
  * one that was interrupted begins again, and finds its first part published or pending. This is the first page; it gives
- * what is left to be done.
+ * the key behind which {@link finish} goes on, if there is anything left.
  */
 export const start = Effect.fnUntraced(function* (
   options: Options
-): Effect.fn.Return<Effect.Effect<void, SqlError | DirtyQueueError>, SqlError | DirtyQueueError> {
+): Effect.fn.Return<string | undefined, SqlError | DirtyQueueError> {
   const { storage, tier } = options.publisher
-  if (yield* storage.isBackfilled(tier)) return Effect.void
-  const first = yield* page(options, "")
-  return first === undefined ? Effect.void : rest(options, first)
+  return (yield* storage.isBackfilled(tier)) ? undefined : yield* page(options, "")
 })
 
-const rest = Effect.fnUntraced(function* (options: Options, first: string) {
-  let after: string | undefined = first
+/** Enqueues the entries behind a key. */
+export const finish = Effect.fnUntraced(function* (
+  options: Options,
+  after: string | undefined
+): Effect.fn.Return<void, SqlError | DirtyQueueError> {
   while (after !== undefined) {
     after = yield* page(options, after)
   }

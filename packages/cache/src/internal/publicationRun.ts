@@ -40,9 +40,10 @@ export const start = Effect.fnUntraced(function* (publisher: Publisher.Options, 
   const service = { local, publisher, send, queue, follower, concurrency, drainTimeout }
   const drain = Service.drain(service)
   const { heads } = yield* StepCacheStorage
-  const older = yield* Backfill.start({ publisher, queue, follower: follower.name, heads })
+  const backfill = { publisher, queue, follower: follower.name, heads }
+  const after = yield* Backfill.start(backfill)
   yield* runUntilDrained(follower, drain)
-  yield* runBeside(older)
+  yield* runBeside(Backfill.finish(backfill, after))
   const started: Publication["Service"] = {
     publishNow: Service.publishNow(service),
     status: Service.status(service),
