@@ -1,4 +1,5 @@
 import { existsSync, readdirSync } from "node:fs"
+import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 
 const projects = ["packages", "examples"].flatMap((folder) =>
@@ -8,6 +9,9 @@ const projects = ["packages", "examples"].flatMap((folder) =>
 /** A project may have a `test/globalSetup.ts`, which runs once before its tests. */
 const globalSetup = (root: string): ReadonlyArray<string> =>
   ["test/globalSetup.ts"].filter((file) => existsSync(new URL(`${root}/${file}`, import.meta.url)))
+
+/** Fails each test in which a fiber uses the network while it is inside of a write. */
+const socketGuard = fileURLToPath(new URL("packages/conformance/src/setup.ts", import.meta.url))
 
 export default defineConfig({
   test: {
@@ -19,6 +23,7 @@ export default defineConfig({
         root,
         include: ["test/**/*.test.ts"],
         globalSetup: [...globalSetup(root)],
+        setupFiles: [socketGuard],
         testTimeout: 30_000,
         hookTimeout: 60_000
       }

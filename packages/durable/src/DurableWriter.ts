@@ -38,7 +38,8 @@ export class WriteTransaction extends Context.Service<
   {
     /**
      * Runs `effect` once after the outermost write has committed, in the order of registration and with the services
-     * in scope here. Dropped when this write, or the nested write it stands in, rolls back.
+     * in scope here, but for the write itself, which has ended. Dropped when this write, or the nested write it stands
+     * in, rolls back.
      */
     readonly afterCommit: <R>(effect: Effect.Effect<void, never, R>) => Effect.Effect<void, never, R>
     /**
@@ -205,6 +206,10 @@ export const afterCommit = <R>(
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** What waits for the commit is no longer inside of the write. */
+const withoutWrite = <R>(context: Context.Context<R>): Context.Context<R> =>
+  Context.omit(WriteTransaction)(context) as Context.Context<R>
+
 const runUndo = (undo: ReadonlyArray<() => void>): void => {
   for (let i = undo.length - 1; i >= 0; i--) {
     undo[i]!()
@@ -213,11 +218,15 @@ const runUndo = (undo: ReadonlyArray<() => void>): void => {
 
 /** What a write over a `SqlClient` provides to its body. */
 class SqlLevel {
-  readonly afterCommit: SqlClient.SqlClient["afterCommit"]
+  private readonly sql: SqlClient.SqlClient
   private undo: Array<() => void> | undefined = undefined
 
   constructor(sql: SqlClient.SqlClient) {
-    this.afterCommit = sql.afterCommit
+    this.sql = sql
+  }
+
+  afterCommit<R>(effect: Effect.Effect<void, never, R>): Effect.Effect<void, never, R> {
+    return this.sql.afterCommit(Effect.updateContext(effect, withoutWrite<R>))
   }
 
   onRollback(undo: () => void): Effect.Effect<void> {
@@ -281,7 +290,7 @@ const memoryLevel = (levels: WeakMap<WriteTransaction["Service"], MemoryLevel>):
     afterCommit: <R>(effect: Effect.Effect<void, never, R>) =>
       Effect.contextWith((context: Context.Context<R>) =>
         Effect.sync(() => {
-          hooks.push(Effect.provideContext(effect, Context.omit(WriteTransaction)(context) as Context.Context<R>))
+          hooks.push(Effect.provideContext(effect, withoutWrite(context)))
         })
       ),
     onRollback: (f) => Effect.sync(() => void undo.push(f))

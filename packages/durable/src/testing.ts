@@ -187,6 +187,20 @@ export const durableWriterSuite = <E>(
       )
     )
 
+    it.effect("runs afterCommit outside of the write", () =>
+      run(
+        Effect.gen(function* () {
+          const seen: Array<boolean> = []
+          const look = Effect.map(
+            Effect.serviceOption(WriteTransaction),
+            (inside) => void seen.push(Option.isSome(inside))
+          )
+          yield* write(Effect.andThen(afterCommit(look), write(Effect.andThen(look, afterCommit(look)))))
+          assert.deepStrictEqual(seen, [true, false, false])
+        })
+      )
+    )
+
     it.effect("goes on after an afterCommit callback died", () =>
       run(
         Effect.gen(function* () {

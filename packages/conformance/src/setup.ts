@@ -1,0 +1,17 @@
+/**
+ * A setup file for vitest: whatever a test does, it fails when a fiber that is inside of a write uses the network.
+ *
+ * @since 0.1.0
+ */
+import { afterAll, afterEach } from "vitest"
+import * as SocketGuard from "./SocketGuard.ts"
+
+const check = (): void => {
+  const [first] = SocketGuard.take()
+  if (first !== undefined) throw first
+}
+
+SocketGuard.install()
+afterEach(check)
+// For what fibers do that outlive their test.
+afterAll(check)
