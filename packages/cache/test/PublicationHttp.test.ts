@@ -2,6 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Changelog from "@strata/dirty-queue/Changelog"
 import * as ChangeSignal from "@strata/dirty-queue/ChangeSignal"
+import * as DirtyQueue from "@strata/dirty-queue/DirtyQueue"
+import { FollowerName, Scope } from "@strata/dirty-queue/Path"
 import * as DurableWriter from "@strata/durable/DurableWriter"
 import * as Journal from "@strata/journal/Journal"
 import * as SqliteClient from "@strata/sqlite/SqliteClient"
@@ -146,6 +148,31 @@ describe.skipIf(!isInstalled)("Publication to nginx", () => {
         machine(folder, url)
       )
       for (const name of names) assert.isTrue(existsSync(join(root, "ac", keyOf(name))), name)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("what was on its way each time that a process was killed is published all the same", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Nginx.make()
+      const folder = yield* temporaryFolder
+      const follower = FollowerName.make("publication@http")
+      const scope = Scope.make("~cache")
+      // There is nothing to backfill any more, which would bring the row back too.
+      yield* Effect.provide(status, machine(folder, url))
+      // As processes do that die with their claims.
+      yield* Effect.provide(
+        Effect.gen(function* () {
+          const queue = yield* DirtyQueue.DirtyQueue
+          yield* queue.register({ follower, scope })
+          yield* record("x")
+          while ((yield* queue.deadLetters()).length === 0) {
+            yield* queue.claim({ follower, scope, limit: 1, lease: "1 millis" })
+            yield* Effect.sleep("2 millis")
+          }
+        }).pipe(Effect.provide(DirtyQueue.layer())),
+        machine(folder, undefined)
+      )
+      yield* Effect.provide(awaitPublished(1), machine(folder, url))
     }).pipe(Effect.scoped)
   )
 
