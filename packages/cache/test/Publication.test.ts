@@ -43,7 +43,7 @@ const sqlite = (remote: Cache.Remote | undefined) =>
     )
   )
 
-publicationSuite("memory", { layer: (remote) => memory(remote), hours: 24 })
+publicationSuite("memory", { layer: (remote) => memory(remote), hours: 6 })
 
 publicationSuite("SQLite", { layer: sqlite, hours: 1 })
 
