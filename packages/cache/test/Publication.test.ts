@@ -43,7 +43,7 @@ const sqlite = (remote: Cache.Remote | undefined) =>
     )
   )
 
-publicationSuite("memory", { layer: (remote) => memory(remote), hours: 6 })
+publicationSuite("memory", { layer: (remote) => memory(remote), hours: 2 })
 
 publicationSuite("SQLite", { layer: sqlite, hours: 1 })
 
