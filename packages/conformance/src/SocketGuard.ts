@@ -8,6 +8,7 @@
  */
 import { WriteTransaction } from "@strata/durable/DurableWriter"
 import type * as Context from "effect/Context"
+import { hasProperty } from "effect/Predicate"
 import * as Diagnostics from "node:diagnostics_channel"
 import { Socket as UdpSocket } from "node:dgram"
 import { Socket } from "node:net"
@@ -56,11 +57,15 @@ export type Access = "connect" | "request" | "send"
  * @since 0.1.0
  * @category guard
  */
-export const install = (): void => {
+export const install = (options?: {
+  /** Where the store of the writes itself is, when it is a server. */
+  readonly database?: { readonly port: number } | undefined
+}): void => {
   if (isInstalled) return
+  databasePort = options?.database?.port
   isInstalled = true
   RunningFiber.follow()
-  before(Socket.prototype, "connect", "connect")
+  before(Socket.prototype, "connect", "connect", isOfDatabase)
   before(UdpSocket.prototype, "send", "send")
   for (const channel of requests) Diagnostics.subscribe(channel, () => check("request"))
 }
@@ -90,6 +95,7 @@ export const isInsideWrite = (context: Context.Context<never>): boolean => {
 // ---------------------------------------------------------------------------------------------------------------------
 
 let isInstalled = false
+let databasePort: number | undefined
 const found: Array<SocketInWrite> = []
 
 /** A connection that is kept alive is used again without a `connect`. */
@@ -108,12 +114,19 @@ const check = (access: Access): void => {
 const before = <K extends string>(
   target: { [P in K]: (...args: never) => unknown },
   method: K,
-  access: Access
+  access: Access,
+  isAllowed: (args: ReadonlyArray<unknown>) => boolean = () => false
 ): void => {
   const original = target[method]
   const watched = function (this: unknown, ...args: ReadonlyArray<unknown>): unknown {
-    check(access)
+    if (!isAllowed(args)) check(access)
     return Reflect.apply(original, this, args)
   }
   Object.defineProperty(target, method, { value: watched, writable: true, configurable: true })
+}
+
+/** `connect` is given its options as they are, or in an array that `node:net` made of them. */
+const isOfDatabase = ([first]: ReadonlyArray<unknown>): boolean => {
+  const options: unknown = Array.isArray(first) ? first[0] : first
+  return databasePort !== undefined && hasProperty(options, "port") && Number(options.port) === databasePort
 }

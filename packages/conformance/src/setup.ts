@@ -11,7 +11,12 @@ const check = (): void => {
   if (first !== undefined) throw first
 }
 
-SocketGuard.install()
+/** See `@strata/durable/testing/postgres`. */
+const postgres = process.env["STRATA_TEST_POSTGRES"]
+
+SocketGuard.install({
+  database: postgres === undefined ? undefined : { port: Number(new URL(postgres).port || 5432) }
+})
 afterEach(check)
 // For what fibers do that outlive their test.
 afterAll(check)
