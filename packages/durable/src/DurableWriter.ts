@@ -20,6 +20,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { observeBody } from "./internal/observe.ts"
+import { isPostgres, postgresTransaction } from "./internal/postgres.ts"
 import { retryConflicts } from "./internal/retry.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -70,10 +71,12 @@ export class DurableWriter extends Context.Service<
      * - Retried, with the whole body: SQLite's BUSY and LOCKED, and serialization failures, deadlocks and lock
      *   timeouts of Postgres, also when they are the `cause` or `reason` of the body's own error. Never retried:
      *   constraints, I/O errors, and lost connections, after which the commit may have happened.
+     * - On Postgres it runs `SERIALIZABLE`, unless `options` say otherwise.
      * - Do only storage work inside: other writers wait.
      */
     readonly write: <A, E, R>(
-      effect: Effect.Effect<A, E, R>
+      effect: Effect.Effect<A, E, R>,
+      options?: WriteOptions
     ) => Effect.Effect<A, E | SqlError, Exclude<R, WriteTransaction>>
   }
 >()("@strata/durable/DurableWriter") {}
@@ -81,6 +84,22 @@ export class DurableWriter extends Context.Service<
 // ---------------------------------------------------------------------------------------------------------------------
 // models
 // ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * How one write runs.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface WriteOptions {
+  /**
+   * What the write sees of others on Postgres; elsewhere writes run one after the other. Default `serializable`: as if
+   * they did there too. With `read committed` each statement sees what is committed when it starts, and nothing fails
+   * because another write read or changed the same rows: for writes whose statements are guards by themselves, as those
+   * of the dirty queue are. A nested write runs as its outermost one does.
+   */
+  readonly isolation?: "serializable" | "read committed" | undefined
+}
 
 /**
  * How a writer retries, and when it complains.
@@ -116,12 +135,13 @@ export const make = Effect.fnUntraced(function* (
   const retry = retryConflicts(options ?? {})
   const observe = observeBody(options ?? {})
   const inTransaction = SqliteClient.isSqliteClient(sql) ? sql.withGroupedTransaction : sql.withTransaction
+  const outermost = isPostgres(sql) ? postgresTransaction(sql) : inTransaction
   return DurableWriter.of({
-    write: (effect) =>
+    write: (effect, options) =>
       Effect.withFiber((fiber) => {
         const level = new SqlLevel(sql)
         return Context.getOrUndefined(fiber.context, sql.transactionService) === undefined
-          ? retry(undoOnFailure(level, inTransaction(observe(provideLevel(level, effect), level.rollback))))
+          ? retry(undoOnFailure(level, outermost(observe(provideLevel(level, effect), level.rollback), options)))
           : nestedIn(
               Context.getOrUndefined(fiber.context, WriteTransaction),
               level,
@@ -187,9 +207,10 @@ export const layerMemory = (options?: DurableWriterOptions): Layer.Layer<Durable
  * @category accessors
  */
 export const write = <A, E, R>(
-  effect: Effect.Effect<A, E, R>
+  effect: Effect.Effect<A, E, R>,
+  options?: WriteOptions
 ): Effect.Effect<A, E | SqlError, Exclude<R, WriteTransaction> | DurableWriter> =>
-  DurableWriter.use((writer) => writer.write(effect))
+  DurableWriter.use((writer) => writer.write(effect, options))
 
 /**
  * Runs `effect` once after the write that is under way has committed; see {@link WriteTransaction}.

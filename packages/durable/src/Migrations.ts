@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { isPostgres, postgresTransaction } from "./internal/postgres.ts"
 import { retryConflicts } from "./internal/retry.ts"
 
 /**
@@ -46,11 +47,29 @@ export const run = Effect.fn("Migrations.run")(function* (
     })
   }
   if (found < newest) {
-    yield* retryConflicts({})(migrate({ table, loader: Migrator.fromRecord(loaders(set)) }))
+    const sql = yield* SqlClient.SqlClient
+    const migration = migrate({ table, loader: Migrator.fromRecord(loaders(set)) })
+    yield* retryConflicts({})(isPostgres(sql) ? oneAtATime(sql, table, migration) : migration)
   }
 })
 
 const migrate = Migrator.make({})
+
+/** Postgres lets two processes create one table at a time, and then refuses one of them. */
+const oneAtATime = <A, E, R>(
+  sql: SqlClient.SqlClient,
+  table: string,
+  migration: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | SqlError, R> =>
+  postgresTransaction(sql)(
+    Effect.gen(function* () {
+      yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.' || ${table}, 0))`
+      // A connection remembers that a table was missing until it locks any other one: this one, for the migrator.
+      yield* sql`SELECT 1 FROM pg_class WHERE relname = ${table}`
+      return yield* migration
+    }),
+    { isolation: "read committed" }
+  )
 
 const loaders = (set: MigrationSet) => {
   const record: Record<string, Effect.Effect<void, SqlError, SqlClient.SqlClient>> = {}

@@ -53,14 +53,17 @@ export const durableWriterSuite = <E>(
           Scope.Scope
         >)
       | undefined
+    /** Whether writes of one process conflict, and wait to be retried: their delays pass in the time of the world. */
+    readonly conflicts?: boolean | undefined
   }
 ): void => {
-  const run = <A, E2>(effect: Effect.Effect<A, E2, DurableWriter | Cells>) => Effect.provide(effect, options.layer())
+  const effect = options.conflicts === true ? it.live : it.effect
+  const run = <A, E2>(test: Effect.Effect<A, E2, DurableWriter | Cells>) => Effect.provide(test, options.layer())
   const get = (cell: string) => Cells.use((cells) => cells.get(cell))
   const set = (cell: string, value: number) => Cells.use((cells) => cells.set(cell, value))
 
   describe(`DurableWriter (${name})`, () => {
-    it.effect("loses no update of concurrent read-modify-writes in one process", () =>
+    effect("loses no update of concurrent read-modify-writes in one process", () =>
       run(
         Effect.gen(function* () {
           const increment = write(
@@ -79,7 +82,7 @@ export const durableWriterSuite = <E>(
       )
     )
 
-    it.effect("rolls back a failure, a defect and an interruption, and nothing else", () =>
+    effect("rolls back a failure, a defect and an interruption, and nothing else", () =>
       run(
         Effect.gen(function* () {
           yield* write(set("kept", 1))
@@ -107,7 +110,7 @@ export const durableWriterSuite = <E>(
       )
     )
 
-    it.effect("joins a nested write as a savepoint", () =>
+    effect("joins a nested write as a savepoint", () =>
       run(
         Effect.gen(function* () {
           yield* write(
@@ -124,7 +127,7 @@ export const durableWriterSuite = <E>(
       )
     )
 
-    it.effect("keeps sibling savepoints apart", () =>
+    effect("keeps sibling savepoints apart", () =>
       run(
         Effect.gen(function* () {
           yield* write(
@@ -156,7 +159,7 @@ export const durableWriterSuite = <E>(
       )
     )
 
-    it.effect("runs afterCommit once, in order, with the caller's services, and drops it on rollback", () =>
+    effect("runs afterCommit once, in order, with the caller's services, and drops it on rollback", () =>
       run(
         Effect.gen(function* () {
           class Name extends Context.Service<Name, string>()("Name") {}
@@ -187,7 +190,7 @@ export const durableWriterSuite = <E>(
       )
     )
 
-    it.effect("runs afterCommit outside of the write", () =>
+    effect("runs afterCommit outside of the write", () =>
       run(
         Effect.gen(function* () {
           const seen: Array<boolean> = []
@@ -201,7 +204,7 @@ export const durableWriterSuite = <E>(
       )
     )
 
-    it.effect("goes on after an afterCommit callback died", () =>
+    effect("goes on after an afterCommit callback died", () =>
       run(
         Effect.gen(function* () {
           let ran = false
@@ -218,7 +221,7 @@ export const durableWriterSuite = <E>(
       )
     )
 
-    it.effect("undoes state in memory in reverse order, also that of a nested write", () =>
+    effect("undoes state in memory in reverse order, also that of a nested write", () =>
       run(
         Effect.gen(function* () {
           const undone: Array<string> = []
@@ -239,7 +242,7 @@ export const durableWriterSuite = <E>(
       )
     )
 
-    it.effect("lets a waiting write be interrupted", () =>
+    effect("lets a waiting write be interrupted", () =>
       run(
         Effect.gen(function* () {
           const started = yield* Deferred.make<void>()
