@@ -1,10 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { sha256 } from "@strata/durable/Digest"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import { Buffer } from "node:buffer"
+import { spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -32,6 +34,23 @@ const incoming = (directory: string): ReadonlyArray<string> => Fs.readdirSync(jo
 
 const reasonOf = <A, R>(effect: Effect.Effect<A, CacheError, R>) =>
   Effect.match(effect, { onFailure: (error) => error.reason._tag, onSuccess: () => "none" })
+
+/** Only a privileged user of a machine that lets it can have a small disk. */
+const canMount = ((): boolean => {
+  const directory = Fs.mkdtempSync(join(tmpdir(), "strata-mount-"))
+  const can = spawnSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", directory]).status === 0
+  if (can) spawnSync("umount", [directory])
+  Fs.rmSync(directory, { recursive: true, force: true })
+  return can
+})()
+
+/** A folder with 1 MiB of room. */
+const smallDisk = Effect.tap(temporary, (directory) =>
+  Effect.acquireRelease(
+    Effect.sync(() => spawnSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", directory])),
+    () => Effect.sync(() => spawnSync("umount", [directory]))
+  )
+)
 
 describe("ArtifactStore on files", () => {
   it.effect("never ends with content of another digest, and takes it away", () =>
@@ -62,6 +81,65 @@ describe("ArtifactStore on files", () => {
       assert.deepStrictEqual(yield* store.missing([blob]), [blob])
       yield* store.add(Stream.make(bytes("the content")))
       assert.deepStrictEqual(yield* store.missing([blob]), [])
+    })
+  )
+
+  it.effect("replaces corrupt content of the right size with what is added", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporary
+      const store = yield* ArtifactStore.makeFileSystem({ directory })
+      const blob = yield* store.add(Stream.make(bytes("the content")))
+      Fs.writeFileSync(fileOf(directory, blob), "THE CONTENT")
+      yield* store.add(Stream.make(bytes("the content")))
+      assert.strictEqual(Fs.readFileSync(fileOf(directory, blob), "utf8"), "the content")
+    })
+  )
+
+  it.effect("keeps content that is right when a wrong size is asked for", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporary
+      const store = yield* ArtifactStore.makeFileSystem({ directory })
+      const blob = yield* store.add(Stream.make(bytes("the content")))
+      for (const size of [0, 5, 20]) {
+        assert.strictEqual(yield* reasonOf(Stream.runDrain(store.get({ ...blob, size }))), "ArtifactCorrupt")
+      }
+      assert.deepStrictEqual(yield* store.missing([blob]), [])
+    })
+  )
+
+  it.effect("makes no path of what is no digest", () =>
+    Effect.gen(function* () {
+      const directory = yield* temporary
+      const store = yield* ArtifactStore.makeFileSystem({ directory: join(directory, "store") })
+      const outside = join(directory, "outside")
+      Fs.writeFileSync(outside, "x")
+      // As a caller would have it that has not looked at what it was sent.
+      const blob = JSON.parse('{ "digest": "../../../outside", "size": 1 }')
+      const calls = [
+        store.remove(blob.digest),
+        store.put(blob, Stream.make(bytes("y"))),
+        store.missing([blob]),
+        Stream.runDrain(store.get(blob))
+      ]
+      for (const call of calls) assert.isTrue(Exit.hasDies(yield* Effect.exit(call)))
+      assert.strictEqual(Fs.readFileSync(outside, "utf8"), "x")
+    })
+  )
+
+  it.live.runIf(canMount)("says so when the disk is full, keeps nothing of it, and works when there is room", () =>
+    Effect.gen(function* () {
+      const directory = yield* smallDisk
+      const store = yield* ArtifactStore.makeFileSystem({ directory })
+      const first = yield* store.add(Stream.make(new Uint8Array(600_000)))
+      const large = Stream.map(Stream.range(1, 20), (i) => new Uint8Array(50_000).fill(i))
+      assert.strictEqual(yield* reasonOf(store.add(large)), "StorageFailed")
+      assert.deepStrictEqual(incoming(directory), [])
+      assert.deepStrictEqual(
+        (yield* Stream.runCollect(store.list)).map(({ digest }) => digest),
+        [first.digest]
+      )
+      yield* store.remove(first.digest)
+      yield* Stream.runDrain(store.get(yield* store.add(Stream.take(large, 10))))
     })
   )
 

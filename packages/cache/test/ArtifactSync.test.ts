@@ -192,6 +192,33 @@ describe("ArtifactSync", () => {
     })
   )
 
+  it.effect("bounds how many are on their way, whoever asks", () =>
+    Effect.gen(function* () {
+      const [here, there] = [local(), remote()]
+      const contents = Array.from({ length: 12 }, (_, i) => `content ${i}`)
+      yield* fill(there, ...contents)
+      let flying = 0
+      let most = 0
+      const counted: Store = {
+        ...there,
+        get: (blob) =>
+          Stream.unwrap(
+            Effect.as(
+              Effect.acquireRelease(
+                Effect.sync(() => (most = Math.max(most, ++flying))),
+                () => Effect.sync(() => flying--)
+              ),
+              Stream.mapEffect(there.get(blob), (chunk) => Effect.as(Effect.yieldNow, chunk))
+            )
+          )
+      }
+      const sync = yield* syncOf(here, counted, { concurrency: 3 })
+      const fetches = contents.map((content) => sync.fetch([blobOf(content)]))
+      assert.isTrue((yield* Effect.all(fetches, { concurrency: "unbounded" })).every(Option.isNone))
+      assert.strictEqual(most, 3)
+    })
+  )
+
   it.effect("gives a large blob the time that it needs, and a silent tier no more", () =>
     Effect.gen(function* () {
       const [here, there] = [local(), remote()]

@@ -21,6 +21,8 @@ type Service = ArtifactStore["Service"]
  */
 interface Store extends Incoming.Target {
   readonly blobs: string
+  /** The folders in it that are known to last. */
+  readonly durable: Set<string>
 }
 
 export const make = Effect.fnUntraced(function* (options: FileSystemOptions): Effect.fn.Return<Service, CacheError> {
@@ -29,7 +31,8 @@ export const make = Effect.fnUntraced(function* (options: FileSystemOptions): Ef
     tier,
     maxBytes: options.maxBytes ?? 4 * 1024 * 1024 * 1024,
     blobs: join(options.directory, "blobs"),
-    incoming: join(options.directory, "incoming")
+    incoming: join(options.directory, "incoming"),
+    durable: new Set()
   }
   yield* Files.makeFolder(tier, store.blobs)
   yield* Files.makeFolder(tier, store.incoming)
@@ -40,7 +43,7 @@ export const make = Effect.fnUntraced(function* (options: FileSystemOptions): Ef
     put: put(store),
     get: get(store),
     missing: missing(store),
-    remove: (digest) => Files.unlink(tier, pathOf(store, digest)),
+    remove: (digest) => Effect.suspend(() => Files.unlink(tier, pathOf(store, digest))),
     list: list(store)
   }
 })
@@ -52,13 +55,8 @@ export const make = Effect.fnUntraced(function* (options: FileSystemOptions): Ef
 const add = (store: Store): Service["add"] =>
   Effect.fn("ArtifactStore.add")(function* (content) {
     yield* Effect.annotateCurrentSpan({ tier: store.tier })
-    return yield* Incoming.receive(store, content, (received) =>
-      Effect.gen(function* () {
-        const { blob } = received
-        if (!(yield* touch(store, blob))) yield* received.moveTo(folderOf(store, blob.digest), blob.digest)
-        return blob
-      })
-    )
+    // Also into the place of a blob that is there: it may be corrupt, and this one is not.
+    return yield* Incoming.receive(store, content, (received) => Effect.as(keep(store, received), received.blob))
   })
 
 const put = (store: Store): Service["put"] =>
@@ -66,24 +64,24 @@ const put = (store: Store): Service["put"] =>
     yield* Effect.annotateCurrentSpan({ tier: store.tier, digest: blob.digest, size: blob.size })
     if (yield* touch(store, blob)) return
     yield* Blobs.checkSize(store, blob.size)
-    yield* Incoming.receive(store, checked(store.tier, blob, content), (received) =>
-      received.moveTo(folderOf(store, blob.digest), blob.digest)
-    )
+    yield* Incoming.receive(store, checked(store.tier, blob, content), (received) => keep(store, received))
   })
 
 const get =
   (store: Store): Service["get"] =>
   (blob) =>
     Stream.unwrap(
-      Effect.map(Files.open(store.tier, pathOf(store, blob.digest), "r"), (file) =>
-        file === undefined
-          ? Stream.fail(new CacheError({ reason: new ArtifactMissing({ tier: store.tier, digests: [blob.digest] }) }))
-          : checked(store.tier, blob, Files.read(store.tier, file)).pipe(
-              Stream.tapError((error) =>
-                error.reason._tag === "ArtifactCorrupt" ? discard(store, blob, file) : Effect.void
-              )
-            )
-      )
+      Effect.gen(function* () {
+        const file = yield* Files.open(store.tier, pathOf(store, blob.digest), "r")
+        if (file === undefined) {
+          return yield* new CacheError({ reason: new ArtifactMissing({ tier: store.tier, digests: [blob.digest] }) })
+        }
+        return checked(store.tier, blob, Files.read(store.tier, file)).pipe(
+          Stream.tapError((error) =>
+            error.reason._tag === "ArtifactCorrupt" ? discard(store, blob, file) : Effect.void
+          )
+        )
+      })
     )
 
 const missing = (store: Store): Service["missing"] =>
@@ -113,10 +111,29 @@ const isDigest = /^[0-9a-f]{64}$/
 
 const folderOf = ({ blobs }: Store, digest: Digest): string => join(blobs, digest.slice(0, 2))
 
-const pathOf = (store: Store, digest: Digest): string => join(folderOf(store, digest), digest)
+/** Dies for what is no digest, whatever its type says: no path leads out of the store. */
+const pathOf = (store: Store, digest: Digest): string => {
+  if (!isDigest.test(digest)) throw new TypeError("Not a digest")
+  return join(folderOf(store, digest), digest)
+}
+
+/**
+ * Gives content its name. Another process may have made the folder and not come to make it last, so that is done by each
+ * one, once.
+ */
+const keep = Effect.fnUntraced(function* (store: Store, received: Incoming.Received) {
+  const { digest } = received.blob
+  const folder = folderOf(store, digest)
+  yield* Files.makeFolder(store.tier, folder)
+  if (!store.durable.has(folder)) {
+    yield* Files.syncFolder(store.tier, store.blobs)
+    store.durable.add(folder)
+  }
+  yield* received.moveTo(folder, digest)
+})
 
 const has = (store: Store, { digest, size }: Blob): Effect.Effect<boolean, CacheError> =>
-  Effect.map(Files.stat(store.tier, pathOf(store, digest)), (stat) => stat?.size === size)
+  Effect.suspend(() => Effect.map(Files.stat(store.tier, pathOf(store, digest)), (stat) => stat?.size === size))
 
 /** Says that a blob is wanted, and whether it is there to be had. */
 const touch = Effect.fnUntraced(function* (store: Store, blob: Blob) {
@@ -124,9 +141,14 @@ const touch = Effect.fnUntraced(function* (store: Store, blob: Blob) {
   return yield* Files.setTime(store.tier, pathOf(store, blob.digest), yield* Clock.currentTimeMillis)
 })
 
-/** Takes corrupt content away, unless other content has taken its place. */
-const discard = Effect.fnUntraced(function* ({ tier, ...store }: Store, { digest }: Blob, file: FileHandle) {
-  const path = pathOf({ tier, ...store }, digest)
+/**
+ * Takes corrupt content away, unless other content has taken its place, or it is not the content that is wrong but the
+ * size that was asked for.
+ */
+const discard = Effect.fnUntraced(function* (store: Store, { digest }: Blob, file: FileHandle) {
+  const { tier } = store
+  if ((yield* Files.digestOf(tier, file)) === digest) return
+  const path = pathOf(store, digest)
   const [opened, present] = yield* Effect.all([Files.statOpen(tier, file), Files.stat(tier, path)])
   if (opened.ino === present?.ino) yield* Files.unlink(tier, path)
 })

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { Buffer } from "node:buffer"
+import { createHash } from "node:crypto"
 import type { Stats } from "node:fs"
 import * as Fs from "node:fs/promises"
 import { dirname } from "node:path"
@@ -99,6 +100,14 @@ export const read = (tier: string, file: Fs.FileHandle): Stream.Stream<Uint8Arra
   )
 
 const chunkBytes = 262_144
+
+export const digestOf = (tier: string, file: Fs.FileHandle): Effect.Effect<string, CacheError> =>
+  Effect.suspend(() => {
+    const hash = createHash("sha256")
+    return Stream.runForEach(read(tier, file), (chunk) => Effect.sync(() => void hash.update(chunk))).pipe(
+      Effect.map(() => hash.digest("hex"))
+    )
+  })
 
 export const writeAll = (tier: string, file: Fs.FileHandle, chunk: Uint8Array): Effect.Effect<void, CacheError> =>
   attempt(tier, async () => {

@@ -21,7 +21,7 @@ export interface Target {
 /** Content that was received whole, and is durable, but has no name yet. */
 export interface Received {
   readonly blob: Blob
-  /** Gives it a name in a folder, in place of what has that name. */
+  /** Gives it a name in a folder that is there, in place of what has that name. */
   readonly moveTo: (folder: string, name: string) => Effect.Effect<void, CacheError>
 }
 
@@ -82,7 +82,6 @@ const write = <E, R>(
 
 /** The folder is made durable too: only then does the name last. */
 const moveTo = Effect.fnUntraced(function* ({ tier }: Target, path: string, folder: string, name: string) {
-  yield* Files.makeFolder(tier, folder)
   yield* Files.rename(tier, path, join(folder, name))
   yield* Files.syncFolder(tier, folder)
 })

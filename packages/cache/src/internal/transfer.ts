@@ -7,7 +7,7 @@ export interface Transfer {
   readonly concurrency: number
   /** How long a blob may take beyond the deadline of any call, in milliseconds. */
   readonly extraMs: (blob: Blob) => number
-  /** Runs the transfer of a blob, one at a time for each blob, and of all no more bytes than the bound. */
+  /** Runs the transfer of a blob, one at a time for each blob, and of all no more than the bounds. */
   readonly run: (blob: Blob) => <A, E, R>(transfer: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
@@ -21,12 +21,15 @@ export const make = (bounds: Bounds): Effect.Effect<Transfer> =>
   Effect.sync(() => {
     const most = inUnits(bounds.maxBytes ?? 64 * 1024 * 1024)
     const slowest = bounds.slowest ?? 256 * 1024
+    const concurrency = bounds.concurrency ?? 4
+    const slots = Semaphore.makeUnsafe(concurrency)
     const room = Semaphore.makeUnsafe(most)
     const once = makeOnce()
     return {
-      concurrency: bounds.concurrency ?? 4,
+      concurrency,
       extraMs: ({ size }) => (size / slowest) * 1000,
-      run: (blob) => (transfer) => once(blob.digest, room.withPermits(Math.min(inUnits(blob.size), most))(transfer))
+      run: (blob) => (transfer) =>
+        once(blob.digest, slots.withPermit(room.withPermits(Math.min(inUnits(blob.size), most))(transfer)))
     }
   })
 
