@@ -1,6 +1,13 @@
 import { afterAll, assert, describe, it } from "@effect/vitest"
+import * as CacheSync from "@strata/cache/CacheSync"
+import * as HttpCache from "@strata/cache/HttpCache"
+import * as Lookup from "@strata/cache/Lookup"
+import { StepKey } from "@strata/cache/StepKey"
+import * as CacheServer from "@strata/cache/testing/cacheServer"
 import * as SocketGuard from "@strata/conformance/SocketGuard"
+import { sha256 } from "@strata/durable/Digest"
 import * as DurableWriter from "@strata/durable/DurableWriter"
+import * as Journal from "@strata/journal/Journal"
 import * as SqliteClient from "@strata/sqlite/SqliteClient"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -113,6 +120,18 @@ for (const [tier, layer] of Object.entries(writers)) {
         const swallowed = Effect.exit(Effect.die("x").pipe(Effect.ensuring(Effect.promise(() => connect(port)))))
         yield* DurableWriter.write(Effect.flatMap(Effect.forkChild(swallowed), Fiber.join))
         assert.deepStrictEqual(yield* taken, ["connect"])
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("finds a lookup in a shared tier, whatever it is guarded by", () =>
+      Effect.gen(function* () {
+        const { url } = yield* CacheServer.make()
+        const sync = yield* CacheSync.make(HttpCache.stepCache({ url })).pipe(Effect.provide(Journal.layerMemory()))
+        const lookup = sync.lookup(StepKey.make(sha256("a")))
+        assert.deepStrictEqual(yield* lookup, Lookup.absent)
+        assert.deepStrictEqual(yield* taken, [])
+        assert.deepStrictEqual(yield* DurableWriter.write(lookup), Lookup.absent)
+        assert.include(yield* taken, "request")
       }).pipe(Effect.provide(layer))
     )
 
