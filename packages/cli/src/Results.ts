@@ -54,6 +54,12 @@ export interface IndexResult extends Listed {
   readonly unchanged: number
   readonly removed: number
   readonly elapsedMs: number
+  /** Files that went through the cache of extraction; of `index` only. */
+  readonly cache?: {
+    readonly extracted: number
+    readonly localHits: number
+    readonly sharedHits: number
+  }
 }
 
 /**

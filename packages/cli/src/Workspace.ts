@@ -4,11 +4,15 @@
  *
  * @since 0.1.0
  */
+import * as Cache from "@strata/cache/Cache"
+import type { CacheError } from "@strata/cache/CacheError"
+import * as HttpCache from "@strata/cache/HttpCache"
 import { DirtyQueue, type DirtyQueueError } from "@strata/dirty-queue/DirtyQueue"
 import type { Scope } from "@strata/dirty-queue/Path"
 import { DurableWriter } from "@strata/durable/DurableWriter"
 import * as Follower from "@strata/follower/Follower"
-import * as Extractor from "@strata/search/Extractor"
+import * as Journal from "@strata/journal/Journal"
+import * as CachedExtractor from "@strata/search/CachedExtractor"
 import * as FileReader from "@strata/search/FileReader"
 import * as Scan from "@strata/search/Scan"
 import * as Search from "@strata/search/Search"
@@ -22,10 +26,12 @@ import * as Layer from "effect/Layer"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import type * as EffectScope from "effect/Scope"
 import type * as Migrator from "effect/sql/Migrator"
+import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as NodePath from "node:path"
 import * as Counting from "./internal/counting.ts"
 import { baseOf, filesOf } from "./internal/paths.ts"
+import type { SharedTier } from "./SharedTier.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -68,6 +74,8 @@ export class Workspace extends Context.Service<
     readonly follower: Follower.Follower
     /** What the followers made here have written so far. */
     readonly counts: Effect.Effect<Counting.Counts>
+    /** What was extracted so far, and what the cache had. */
+    readonly extraction: Effect.Effect<CachedExtractor.Counts>
     /** A follower that fills another generation. */
     readonly makeFollower: (
       generation: SearchIndex.Generation
@@ -81,12 +89,12 @@ export class Workspace extends Context.Service<
 // constructors
 // ---------------------------------------------------------------------------------------------------------------------
 
-const make = (base: string, exclude: ReadonlyArray<string>) =>
+const make = (base: string, exclude: ReadonlyArray<string>, which: CachedExtractor.Which) =>
   Effect.gen(function* () {
     const index = yield* SearchIndex.SearchIndex
     const scan = yield* Scan.Scan
     const queue = yield* DirtyQueue
-    const extractor = yield* Extractor.Extractor
+    const { counts: extraction, extractor } = yield* CachedExtractor.make({ which })
     const durable = yield* DurableWriter
     const counting = Counting.make()
     const makeFollower = (generation: SearchIndex.Generation) =>
@@ -100,8 +108,8 @@ const make = (base: string, exclude: ReadonlyArray<string>) =>
           // Short, since a run that was killed keeps the next one waiting for as long; a living one renews it.
           lease: Duration.seconds(5),
           batchSize: 400,
-          // Files are read synchronously, one after the other.
-          concurrency: 1,
+          // Files are read synchronously, one after the other; what they wait for are the cache and its commits.
+          concurrency: 32,
           // A fifth of a second of work for SQLite, in which no scan and no other process can write.
           weigh: SearchIndex.weigh,
           maxWeight: 2 * 1024 * 1024,
@@ -120,6 +128,7 @@ const make = (base: string, exclude: ReadonlyArray<string>) =>
       reader: FileReader.make({ base, extractor }),
       follower,
       counts: counting.counts,
+      extraction,
       makeFollower,
       roots: Effect.map(queue.registrations({ follower: follower.name }), (registrations) =>
         registrations.map((registration) => registration.scope)
@@ -138,17 +147,41 @@ const make = (base: string, exclude: ReadonlyArray<string>) =>
  * @category layers
  */
 export const layer = (
-  database: string
+  database: string,
+  shared?: SharedTier
 ): Layer.Layer<
-  Workspace | Strata.Services | SearchIndex.SearchIndex,
-  SqlError | Migrator.MigrationError | DirtyQueueError
+  Workspace | Strata.Services | SearchIndex.SearchIndex | Cache.Services | Journal.Journal | SqlClient,
+  SqlError | Migrator.MigrationError | DirtyQueueError | CacheError
 > => {
   const base = baseOf(database)
   const exclude = filesOf(database)
-  return Layer.effect(Workspace, make(base, exclude)).pipe(
-    Layer.provideMerge(Layer.mergeAll(SearchIndex.layer, Scan.layer({ base, exclude }), Extractor.layer())),
+  return Layer.effect(Workspace, make(base, exclude, shared === undefined ? "structured" : "all")).pipe(
+    Layer.provideMerge(Layer.mergeAll(SearchIndex.layer, Scan.layer({ base, exclude }))),
+    Layer.provideMerge(layerCache(database, shared)),
+    Layer.provideMerge(Journal.layerSql()),
     Layer.provideMerge(Strata.layerSqlite({ filename: database }))
   )
+}
+
+/** A tier that does not answer must not hold a command up for longer than a few seconds in all. */
+const deadlines: HttpCache.Deadlines = { connect: "1500 millis", response: "1500 millis", idle: "1500 millis" }
+
+const layerCache = (database: string, shared: SharedTier | undefined) =>
+  Cache.layerSql({
+    directory: NodePath.join(NodePath.dirname(database), "artifacts"),
+    ...(shared === undefined ? {} : { remote: remoteOf(shared) }),
+    sharing: { readOnly: shared?.readOnly, guard: { failures: 3 } }
+  })
+
+const remoteOf = ({ token, url }: SharedTier): Cache.Remote => {
+  const options: HttpCache.HttpCacheOptions = {
+    url,
+    // What is published is remembered by this name.
+    name: url.href,
+    credentials: token === undefined ? undefined : { _tag: "Bearer", token },
+    deadlines
+  }
+  return { steps: HttpCache.stepCache(options), artifacts: HttpCache.artifactStore(options) }
 }
 
 /**

@@ -14,6 +14,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as PlainText from "./extract/PlainText.ts"
 import { decode } from "./internal/decode.ts"
+import * as Title from "./internal/title.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -268,15 +269,9 @@ const extractStructured = (format: Format, path: string, text: string): Effect.E
     document.passages.length > structuredPassages ? PlainText.extract(text) : document
   )
 
-const titleLimit = 200
-
-const titleOf = (document: Document, name: string): string => {
-  const title = document.title === undefined || document.title === "" ? name : document.title
-  return title.length > titleLimit ? cut(title) : title
-}
+const titleOf = ({ title }: Document, name: string): string =>
+  Title.cut(title === undefined || title === "" ? name : title)
 
 /** What a long title loses stays searchable as text. */
 const withLongTitle = ({ title, passages }: Document): ReadonlyArray<Passage> =>
-  title === undefined || title.length <= titleLimit ? passages : [...PlainText.extract(title).passages, ...passages]
-
-const cut = (text: string): string => text.slice(0, titleLimit).replace(/[\ud800-\udbff]$/, "")
+  title === undefined || !Title.isLong(title) ? passages : [...PlainText.extract(title).passages, ...passages]

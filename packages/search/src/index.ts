@@ -1,6 +1,10 @@
 /**
  * @since 0.1.0
  */
+export * as CachedExtractor from "./CachedExtractor.ts"
+/**
+ * @since 0.1.0
+ */
 export * as Extractor from "./Extractor.ts"
 /**
  * @since 0.1.0

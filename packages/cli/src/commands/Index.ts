@@ -14,6 +14,7 @@ import { FinishedWithFailures } from "../ExitCode.ts"
 import { Output } from "../Output.ts"
 import * as Progress from "../Progress.ts"
 import { root } from "../Root.ts"
+import * as SharedTier from "../SharedTier.ts"
 import { indexLines } from "../internal/lines.ts"
 
 /**
@@ -54,18 +55,20 @@ export const index = Command.make(
       Flag.withoutNegation,
       Flag.withDescription("Take a directory for empty, or gone, that suddenly is: its documents are removed"),
       Flag.withDefault(false)
-    )
+    ),
+    ...SharedTier.flags
   },
-  Effect.fnUntraced(function* ({ directories, force }) {
+  Effect.fnUntraced(function* ({ directories, force, ...given }) {
     const { database } = yield* root
     const output = yield* Output
     const operation = yield* Effect.promise(() => import("../operations/Index.ts"))
+    const shared = yield* SharedTier.fromFlags(given)
     if (!force) yield* Effect.forEach(directories, requireDirectory, { discard: true })
     const file = yield* DatabaseFile.existingOrNew(database)
     yield* DatabaseFile.tellElsewhere(database, file)
     const result = yield* Effect.scoped(
       Effect.flatMap(Progress.make("Indexing"), (progress) =>
-        DatabaseFile.naming(file, operation.index({ database: file, directories, force, progress }))
+        DatabaseFile.naming(file, operation.index({ database: file, directories, force, shared, progress }))
       )
     )
     yield* output.failures(result)

@@ -10,6 +10,7 @@ import * as Directories from "../Directories.ts"
 import * as Findings from "../Findings.ts"
 import type { Progress } from "../Progress.ts"
 import type { IndexResult, Listed } from "../Results.ts"
+import type { SharedTier } from "../SharedTier.ts"
 import * as Synchronising from "../Synchronising.ts"
 import * as Workspace from "../Workspace.ts"
 
@@ -37,11 +38,12 @@ export const index = (options: {
   readonly database: string
   readonly directories: ReadonlyArray<string>
   readonly force: boolean
+  readonly shared: SharedTier | undefined
   readonly progress: Progress
 }) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
-    const { counts } = yield* Workspace.Workspace
+    const { counts, extraction } = yield* Workspace.Workspace
     const before = yield* counts
     const named = yield* Effect.forEach(options.directories, (directory) => addOrRemove(directory, options.force))
     const targets = Directories.outermost(Arr.getSomes(named))
@@ -52,8 +54,9 @@ export const index = (options: {
     yield* Synchronising.pruneChangelog()
     const removed = (yield* counts).removed - before.removed
     const elapsedMs = (yield* Clock.currentTimeMillis) - start
-    return toResult({ ...synced, removed }, yield* Findings.list(targets), elapsedMs)
-  }).pipe(Effect.provide(Workspace.layer(options.database)))
+    const result = toResult({ ...synced, removed }, yield* Findings.list(targets), elapsedMs)
+    return { ...result, cache: yield* extraction }
+  }).pipe(Effect.provide(Workspace.layer(options.database, options.shared)))
 
 /** Each directory was named, now or before, because it has something: an empty one is an accident. */
 const syncGuarded = (

@@ -19,9 +19,10 @@ import { toResult } from "./Index.ts"
 export const rebuild = (options: { readonly database: string; readonly progress: Progress }) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
-    yield* run(options.progress)
     const workspace = yield* Workspace.Workspace
-    const targets = (yield* workspace.queue.registrations()).map(({ scope }) => ({ scope, under: "" }))
+    // Asked before: afterwards the roots are those of the follower of the new index.
+    const targets = (yield* workspace.roots).map((scope) => ({ scope, under: "" }))
+    yield* run(options.progress)
     const { indexed, removed } = yield* workspace.counts
     const documents = yield* workspace.index.documents
     const listed = yield* Findings.list(targets)
