@@ -1,5 +1,5 @@
 /**
- * Prints figures: as a table for people or, with `--json`, one line each.
+ * Figures as text: Markdown tables for people, or one line of JSON each.
  */
 import { arch, cpus, platform } from "node:os"
 import type { Bench, Figure, Skipped, Spread } from "./Harness.ts"
@@ -18,7 +18,12 @@ export const jsonLine = (figure: Figure): string =>
     case: figure.case,
     value: round(figure.ours.median),
     unit: figure.unit,
+    min: round(figure.ours.min),
+    max: round(figure.ours.max),
     rival: figure.rival,
+    rivalValue: round(figure.theirs.median),
+    rivalMin: round(figure.theirs.min),
+    rivalMax: round(figure.theirs.max),
     ratio: round(figure.ratio),
     runs: figure.runs
   })
@@ -27,29 +32,38 @@ export const jsonLine = (figure: Figure): string =>
 export const skippedLine = (skip: Skipped): string =>
   `${skip.bench} ${skip.case}: ${skip.rival} skipped, ${skip.reason}`
 
-/** The figures of a bench as a table, each with the least and greatest of its runs. */
+/** The figures of a bench as a Markdown table, each with the least and greatest of its runs, and what its cases measure. */
 export const table = (
   bench: Bench,
   figures: ReadonlyArray<Figure>,
   skipped: ReadonlyArray<Skipped>
 ): ReadonlyArray<string> => [
-  bench.name,
-  ...bench.cases.flatMap((self) => [
-    `  ${self.name}: ${self.about}`,
-    ...figures
-      .filter((figure) => figure.case === self.name)
-      .map(
-        (figure) =>
-          `    ours ${spread(figure.ours)}   ${figure.rival} ${spread(figure.theirs)} ${figure.unit}` +
-          `   ratio ${round(figure.ratio)} (${figure.runs} runs)`
-      ),
-    ...skipped.filter((skip) => skip.case === self.name).map((skip) => `    ${skip.rival} skipped, ${skip.reason}`)
-  ])
+  `## ${bench.name}`,
+  "",
+  "| case | unit | ours | rival | its figure | ratio | runs |",
+  "| --- | --- | --- | --- | --- | --- | --- |",
+  ...figures.map((figure) =>
+    row([
+      figure.case,
+      figure.unit,
+      spread(figure.ours),
+      figure.rival,
+      spread(figure.theirs),
+      String(round(figure.ratio)),
+      String(figure.runs)
+    ])
+  ),
+  "",
+  ...bench.cases.map((self) => `- ${self.name}: ${self.about}`),
+  ...skipped.map((skip) => `- ${skip.case}: ${skip.rival} skipped, ${skip.reason}`),
+  ""
 ]
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
+
+const row = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`
 
 const spread = ({ max, median, min }: Spread): string => `${show(median)} [${show(min)}–${show(max)}]`
 

@@ -1,8 +1,9 @@
 /**
- * `npm run bench -- NAME… [--json] [--runs N] [--case CASE] [--check]`, or `all` for NAME.
+ * `npm run bench -- NAME… [--json] [--runs N] [--case CASE] [--check] [--out FILE]`, or `all` for NAME.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { appendFileSync, writeFileSync } from "node:fs"
 import { parseArgs } from "node:util"
 import type { Bench, Figure, Skipped } from "./Harness.ts"
 import * as Harness from "./Harness.ts"
@@ -25,11 +26,14 @@ interface Options {
   readonly runs: number
   readonly only: string | undefined
   readonly check: boolean
+  /** The file that gets the tables too. */
+  readonly out: string | undefined
 }
 
 const runBench = Effect.fnUntraced(function* (name: string, options: Options) {
   const bench = yield* Effect.promise(benches[name]!)
   const cases = bench.cases.filter((self) => options.only === undefined || self.name === options.only)
+  if (cases.length === 0) return
   const figures: Array<Figure> = []
   const skipped: Array<Skipped> = []
   for (const self of cases) {
@@ -42,9 +46,9 @@ const runBench = Effect.fnUntraced(function* (name: string, options: Options) {
     }
   }
   if (options.check) checkTargets(figures)
-  if (!options.json) {
-    for (const line of Report.table({ ...bench, cases }, figures, skipped)) console.log(line)
-  }
+  const table = Report.table({ ...bench, cases }, figures, skipped).join("\n")
+  if (!options.json) console.log(table)
+  if (options.out !== undefined) appendFileSync(options.out, `${table}\n`)
 })
 
 const checkTargets = (figures: ReadonlyArray<Figure>): void => {
@@ -62,7 +66,7 @@ const checkTargets = (figures: ReadonlyArray<Figure>): void => {
 
 const usage = (message: string): Effect.Effect<void> =>
   Effect.sync(() => {
-    console.error(`${message}\nusage: npm run bench -- NAME… [--json] [--runs N] [--case CASE] [--check]`)
+    console.error(`${message}\nusage: npm run bench -- NAME… [--json] [--runs N] [--case CASE] [--check] [--out FILE]`)
     console.error(`NAME is all or one of: ${Object.keys(benches).join(", ")}`)
     process.exitCode = 2
   })
@@ -75,7 +79,8 @@ const parse = Effect.try({
         json: { type: "boolean" },
         check: { type: "boolean" },
         runs: { type: "string", default: "7" },
-        case: { type: "string" }
+        case: { type: "string" },
+        out: { type: "string" }
       }
     }),
   catch: (cause) => (cause instanceof Error ? cause.message : String(cause))
@@ -91,8 +96,15 @@ const program = Effect.gen(function* () {
   if (unknown.length > 0) return yield* usage(`there is no bench ${unknown.join(", ")}`)
   if (positionals.length === 0) return yield* usage("which bench?")
   console.error(Report.machine())
+  if (values.out !== undefined) writeFileSync(values.out, `${Report.machine()}\n\n`)
   for (const name of positionals.includes("all") ? Object.keys(benches) : positionals) {
-    yield* runBench(name, { json: values.json === true, runs, only: values.case, check: values.check === true })
+    yield* runBench(name, {
+      json: values.json === true,
+      runs,
+      only: values.case,
+      check: values.check === true,
+      out: values.out
+    })
   }
 })
 

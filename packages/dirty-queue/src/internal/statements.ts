@@ -108,16 +108,20 @@ WHERE id IN (
 )
 RETURNING id, path, version, lease, op, cid, mtime, seq, lane, attempts, queued_at`
 
+const ofLease = "lease = ?2 AND version < lease"
+
 /**
- * A version that was drawn after the lease is greater than it, so the lease alone tells whether a change came in; ids that
- * need no look into further JSON are deleted about twice as fast.
- *
- * Parameters: ids as a JSON array, lease.
+ * How many of some rows are as they were given out: a version that was drawn after the lease is greater than it, so the
+ * lease alone tells whether a change came in. Parameters: ids as a JSON array, lease.
  */
-export const ack = `
-DELETE FROM strata_dirty
-WHERE id IN (SELECT value FROM json_each(?1)) AND lease = ?2 AND version < lease
-RETURNING id, version`
+export const countUnchanged = `
+SELECT count(*) FROM json_each(?1) AS j CROSS JOIN strata_dirty AS d ON d.id = j.value WHERE ${ofLease}`
+
+/** Parameters: as for {@link countUnchanged}. */
+export const ackAll = `DELETE FROM strata_dirty WHERE id IN (SELECT value FROM json_each(?1)) AND ${ofLease}`
+
+/** {@link ackAll}, telling which rows they were. */
+export const ack = `${ackAll} RETURNING id, version`
 
 /** Frees what {@link ack} left because a change came in. Parameter: `[[id, version, lease], …]` as JSON. */
 export const ackSuperseded = `
