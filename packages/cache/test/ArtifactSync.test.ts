@@ -78,7 +78,10 @@ describe("ArtifactSync", () => {
       )
       const corrupt = { ...here, get: () => Stream.make(bytes("CONTENT A")) }
       const other = yield* syncOf(corrupt, there)
-      assert.isTrue(Option.isSome(yield* other.publish([blobOf(a)])))
+      assert.deepStrictEqual(
+        kindOf(yield* other.publish([blobOf(a)])),
+        Option.some(["local", "ArtifactCorrupt", "later"])
+      )
       assert.deepStrictEqual(yield* there.missing([blobOf(a)]), [blobOf(a)])
     })
   )
@@ -101,7 +104,10 @@ describe("ArtifactSync", () => {
       const [here, there] = [local(), remote()]
       const lying = { ...there, get: () => Stream.make(bytes("CONTENT A")) }
       const sync = yield* syncOf(here, lying)
-      assert.isTrue(Option.isSome(yield* sync.fetch([blobOf(a)])))
+      assert.deepStrictEqual(
+        kindOf(yield* sync.fetch([blobOf(a)])),
+        Option.some(["artifact", "ArtifactCorrupt", "later"])
+      )
       assert.deepStrictEqual(yield* here.missing([blobOf(a)]), [blobOf(a)])
     })
   )

@@ -5,7 +5,7 @@ import * as Option from "effect/Option"
 import type { ArtifactStore } from "../ArtifactStore.ts"
 import type { ArtifactSync } from "../ArtifactSync.ts"
 import type { Blob } from "../CacheEntry.ts"
-import { ArtifactMissing, CacheError } from "../CacheError.ts"
+import { ArtifactCorrupt, ArtifactMissing, CacheError } from "../CacheError.ts"
 import * as Refusal from "../Refusal.ts"
 import type { TierGuard } from "../TierGuard.ts"
 import type { Transfer } from "./transfer.ts"
@@ -71,7 +71,7 @@ const moveTo = ({ guard, here, there, transfer }: Options, to: Store, from: Stor
   const moveBlob = (blob: Blob): Effect.Effect<void, Refusal.Refusal> => {
     const deadline = guard.deadlineMs + transfer.extraMs(blob)
     return Effect.flatMap(
-      at("artifact", guard.run(apart(here.name, to.put(blob, from.get(blob))), { deadline })),
+      at("artifact", guard.run(apart(here.name, moveContent(blob, to, from)), { deadline })),
       Option.match({
         onNone: () => Effect.void,
         onSome: (error) => Effect.fail(Refusal.fromError("local", error))
@@ -83,6 +83,14 @@ const moveTo = ({ guard, here, there, transfer }: Options, to: Store, from: Stor
     yield* moveBlob(blob)
   })
 }
+
+/** Content that the receiver finds corrupt is the sender's. */
+const moveContent = (blob: Blob, to: Store, from: Store): Effect.Effect<void, CacheError> =>
+  Effect.mapError(to.put(blob, from.get(blob)), (error) =>
+    error.reason._tag === "ArtifactCorrupt" && error.reason.tier === to.name
+      ? new CacheError({ reason: new ArtifactCorrupt({ tier: from.name, digest: blob.digest }) })
+      : error
+  )
 
 /** A failure of the local store says nothing about the shared one, whose guard must not count it. */
 const apart = (
