@@ -14,6 +14,7 @@ import * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
+import { cache } from "./commands/Cache.ts"
 import { index } from "./commands/Index.ts"
 import { journal } from "./commands/Journal.ts"
 import { rebuild } from "./commands/Rebuild.ts"
@@ -35,7 +36,7 @@ import { version } from "./Version.ts"
  * @category commands
  */
 export const command = root.pipe(
-  Command.withSubcommands([index, search, watch, status, retry, rebuild, verify, journal])
+  Command.withSubcommands([index, search, watch, status, retry, rebuild, verify, cache, journal])
 )
 
 /**

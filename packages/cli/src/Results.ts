@@ -175,3 +175,51 @@ export interface JournalEntry {
 export interface JournalResult {
   readonly entries: ReadonlyArray<JournalEntry>
 }
+
+/**
+ * What the cache has. Entries are results that can be served; the ledger also has those that were taken out lately.
+ * `from` is the shared cache that entries came from, `null` for those that were extracted here.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface CacheStatsResult {
+  readonly entries: number
+  readonly origins: ReadonlyArray<{ readonly from: string | null; readonly entries: number }>
+  readonly ledger: number
+  readonly results: number
+  readonly resultBytes: number
+  readonly artifacts: number
+  readonly artifactBytes: number
+}
+
+/**
+ * Differences between the cache and its journal, as keys, and results that are not those of their digests: `missing`,
+ * entries that the journal tells of; `unexplained`, entries that it does not; `unjoined`, entries without a result.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface CacheVerifyResult {
+  readonly ok: boolean
+  readonly missing: ReadonlyArray<string>
+  readonly unexplained: ReadonlyArray<string>
+  readonly unjoined: ReadonlyArray<string>
+  readonly corrupt: ReadonlyArray<string>
+}
+
+/**
+ * What was taken out of the cache or, with `dryRun`, would be.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface CacheGcResult {
+  readonly dryRun: boolean
+  readonly entries: number
+  readonly ledger: number
+  readonly results: number
+  readonly resultBytes: number
+  readonly artifacts: number
+  readonly artifactBytes: number
+}

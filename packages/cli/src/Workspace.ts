@@ -12,6 +12,7 @@ import type { Scope } from "@strata/dirty-queue/Path"
 import { DurableWriter } from "@strata/durable/DurableWriter"
 import * as Follower from "@strata/follower/Follower"
 import * as Journal from "@strata/journal/Journal"
+import type { JournalStorage } from "@strata/journal/JournalStorage"
 import * as CachedExtractor from "@strata/search/CachedExtractor"
 import * as FileReader from "@strata/search/FileReader"
 import * as Scan from "@strata/search/Scan"
@@ -150,7 +151,7 @@ export const layer = (
   database: string,
   shared?: SharedTier
 ): Layer.Layer<
-  Workspace | Strata.Services | SearchIndex.SearchIndex | Cache.Services | Journal.Journal | SqlClient,
+  Workspace | Strata.Services | SearchIndex.SearchIndex | Cache.Services | Journal.Journal | JournalStorage | SqlClient,
   SqlError | Migrator.MigrationError | DirtyQueueError | CacheError
 > => {
   const base = baseOf(database)

@@ -1,5 +1,6 @@
 import { type Style, visible } from "../Output.ts"
-import type { JournalEntry } from "../Results.ts"
+import type { CacheGcResult, CacheStatsResult, CacheVerifyResult, JournalEntry } from "../Results.ts"
+import { bytes, count } from "./lines.ts"
 
 /** Results of the cache and the journal as lines for people. */
 
@@ -11,3 +12,31 @@ export const journalLine = (entry: JournalEntry, style: Style): string =>
     style.strong(visible(entry.type)),
     visible(JSON.stringify(entry.payload))
   ].join("  ")
+
+export const statsLines = (stats: CacheStatsResult, style: Style): ReadonlyArray<string> => {
+  const rows: ReadonlyArray<readonly [string, string]> = [
+    ["entries", String(stats.entries)],
+    ...stats.origins.map(
+      ({ entries, from }) => [from === null ? "from here" : "from afar", origin(entries, from)] as const
+    ),
+    ["ledger", count(stats.ledger, "row")],
+    ["results", `${stats.results} (${bytes(stats.resultBytes)})`],
+    ["artifacts", `${stats.artifacts} (${bytes(stats.artifactBytes)})`]
+  ]
+  return rows.map(([name, value]) => `${style.faint(name.padEnd(12))}  ${value}`)
+}
+
+const origin = (entries: number, from: string | null): string =>
+  from === null ? String(entries) : `${entries} (${visible(from)})`
+
+export const verifyCacheLines = (result: CacheVerifyResult, style: Style): ReadonlyArray<string> => {
+  if (result.ok) return ["the cache agrees with its journal"]
+  return (["missing", "unexplained", "unjoined", "corrupt"] as const).flatMap((kind) =>
+    result[kind].map((name) => `${style.strong(kind.padEnd(11))}  ${visible(name)}`)
+  )
+}
+
+export const gcLines = ({ artifactBytes, artifacts, dryRun, entries, resultBytes, results }: CacheGcResult) => [
+  `${dryRun ? "would take" : "took"} out ${entries === 1 ? "1 entry" : `${entries} entries`}, ` +
+    `${count(results, "result")} (${bytes(resultBytes)}), ${count(artifacts, "artifact")} (${bytes(artifactBytes)})`
+]
