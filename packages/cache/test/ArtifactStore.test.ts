@@ -173,13 +173,12 @@ describe("ArtifactStore on files", () => {
     Effect.gen(function* () {
       const directory = yield* temporary
       yield* ArtifactStore.makeFileSystem({ directory })
-      const left = join(directory, "incoming", "blob-left")
-      Fs.mkdirSync(left)
-      Fs.writeFileSync(join(left, "content"), "half")
+      const left = join(directory, "incoming", "left")
+      Fs.writeFileSync(left, "half")
       Fs.utimesSync(left, 0, 0)
       yield* TestClock.adjust("12 hours")
       yield* ArtifactStore.makeFileSystem({ directory })
-      assert.deepStrictEqual(incoming(directory), ["blob-left"])
+      assert.deepStrictEqual(incoming(directory), ["left"])
       yield* TestClock.adjust("13 hours")
       yield* ArtifactStore.makeFileSystem({ directory })
       assert.deepStrictEqual(incoming(directory), [])

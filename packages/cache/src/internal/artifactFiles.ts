@@ -76,7 +76,7 @@ const get =
         if (file === undefined) {
           return yield* new CacheError({ reason: new ArtifactMissing({ tier: store.tier, digests: [blob.digest] }) })
         }
-        return checked(store.tier, blob, Files.read(store.tier, file)).pipe(
+        return checked(store.tier, blob, Files.read(store.tier, file, blob.size)).pipe(
           Stream.tapError((error) =>
             error.reason._tag === "ArtifactCorrupt" ? discard(store, blob, file) : Effect.void
           )

@@ -98,7 +98,10 @@ const apart = (
   effect: Effect.Effect<void, CacheError>
 ): Effect.Effect<Option.Option<CacheError>, CacheError> =>
   Effect.as(effect, Option.none<CacheError>()).pipe(
-    Effect.catch((error) => (error.reason.tier === local ? Effect.succeedSome(error) : Effect.fail(error)))
+    Effect.catchIf(
+      (error) => error.reason.tier === local,
+      (error) => Effect.succeedSome(error)
+    )
   )
 
 const notKept = (tier: string, lost: Arr.NonEmptyReadonlyArray<Blob>): Refusal.Refusal =>

@@ -22,13 +22,6 @@ export const makeFolder = Effect.fnUntraced(function* (tier: string, path: strin
   }
 })
 
-/** A new folder whose name begins with `prefix`. */
-export const makeTemporary = (tier: string, prefix: string): Effect.Effect<string, CacheError> =>
-  attempt(tier, () => Fs.mkdtemp(prefix))
-
-export const removeFolder = (tier: string, path: string): Effect.Effect<void, CacheError> =>
-  attempt(tier, () => Fs.rm(path, { recursive: true, force: true }))
-
 /** Makes the names in a folder last. */
 export const syncFolder = (tier: string, path: string): Effect.Effect<void, CacheError> =>
   Effect.scoped(
@@ -91,13 +84,19 @@ export const open = (
 export const create = (tier: string, path: string): Effect.Effect<Fs.FileHandle, CacheError, Scope.Scope> =>
   acquire(tier, () => Fs.open(path, "wx", 0o644))
 
-export const read = (tier: string, file: Fs.FileHandle): Stream.Stream<Uint8Array, CacheError> =>
-  Stream.unfold(0, (position: number): Effect.Effect<readonly [Uint8Array, number] | undefined, CacheError> =>
-    Effect.map(
-      attempt(tier, () => file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes, position)),
+/** The content of a file from its beginning. `expected` is its likely size: no more memory is taken at a time. */
+export const read = (
+  tier: string,
+  file: Fs.FileHandle,
+  expected = Number.POSITIVE_INFINITY
+): Stream.Stream<Uint8Array, CacheError> =>
+  Stream.unfold(0, (position: number): Effect.Effect<readonly [Uint8Array, number] | undefined, CacheError> => {
+    const length = Math.min(Math.max(expected - position, 1), chunkBytes)
+    return Effect.map(
+      attempt(tier, () => file.read(Buffer.allocUnsafe(length), 0, length, position)),
       ({ buffer, bytesRead }) => (bytesRead === 0 ? undefined : [buffer.subarray(0, bytesRead), position + bytesRead])
     )
-  )
+  })
 
 const chunkBytes = 262_144
 

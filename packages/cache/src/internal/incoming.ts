@@ -3,7 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { createHash } from "node:crypto"
+import { createHash, randomUUID } from "node:crypto"
 import { join } from "node:path"
 import type { Blob } from "../CacheEntry.ts"
 import type { CacheError } from "../CacheError.ts"
@@ -32,14 +32,22 @@ export const receive = <E, R, A>(
   use: (received: Received) => Effect.Effect<A, CacheError>
 ): Effect.Effect<A, E | CacheError, R> =>
   Effect.acquireUseRelease(
-    Files.makeTemporary(target.tier, join(target.incoming, "blob-")),
-    (folder) => {
-      const path = join(folder, "content")
-      return Effect.flatMap(write(target, path, content), (blob) =>
-        use({ blob, moveTo: (to, name) => moveTo(target, path, to, name) })
-      )
-    },
-    (folder) => Effect.ignore(Files.removeFolder(target.tier, folder), { log: true })
+    Effect.sync(() => ({ path: join(target.incoming, randomUUID()), isMoved: false })),
+    (file) =>
+      Effect.flatMap(write(target, file.path, content), (blob) =>
+        use({
+          blob,
+          moveTo: (folder, name) =>
+            Effect.andThen(
+              Effect.tap(Files.rename(target.tier, file.path, join(folder, name)), () =>
+                Effect.sync(() => void (file.isMoved = true))
+              ),
+              // Only then does the name last.
+              Files.syncFolder(target.tier, folder)
+            )
+        })
+      ),
+    (file) => (file.isMoved ? Effect.void : Effect.ignore(Files.unlink(target.tier, file.path), { log: true }))
   )
 
 /** Takes away what processes left behind that were killed: by its age, as others may be at work. */
@@ -50,7 +58,7 @@ export const removeAbandoned = Effect.fnUntraced(function* ({ incoming, tier }: 
     Effect.fnUntraced(function* (name) {
       const path = join(incoming, name)
       const stat = yield* Files.stat(tier, path)
-      if (stat !== undefined && stat.mtimeMs < before) yield* Files.removeFolder(tier, path)
+      if (stat?.isFile() === true && stat.mtimeMs < before) yield* Files.unlink(tier, path)
     })
   )
 })
@@ -79,9 +87,3 @@ const write = <E, R>(
       return { digest: Digest.make(hash.digest("hex")), size }
     })
   )
-
-/** The folder is made durable too: only then does the name last. */
-const moveTo = Effect.fnUntraced(function* ({ tier }: Target, path: string, folder: string, name: string) {
-  yield* Files.rename(tier, path, join(folder, name))
-  yield* Files.syncFolder(tier, folder)
-})
