@@ -19,7 +19,7 @@ import type { ChangelogStorage } from "./ChangelogStorage.ts"
 import * as Service from "./internal/changelogService.ts"
 import * as Memory from "./internal/memoryChangelog.ts"
 import * as Prefixed from "./internal/prefixedChangelog.ts"
-import * as Sqlite from "./internal/sqliteChangelog.ts"
+import * as SqlStorage from "./internal/sqlStorage.ts"
 import * as Text from "@strata/durable/Text"
 import type { MemoryStore } from "./MemoryStore.ts"
 import { Path, Scope } from "./Path.ts"
@@ -118,7 +118,7 @@ export interface Entry {
  * @category models
  */
 export interface ChangelogOptions {
-  /** Default `effect`. */
+  /** Default `database` on Postgres, and otherwise `effect`. */
   readonly clock?: "effect" | "database" | undefined
 }
 
@@ -207,7 +207,8 @@ export const makeMemory = (
   Effect.flatMap(Memory.make, (storage) => makeEncoded(storage, options))
 
 /**
- * The changelog on SQLite. Creates what is missing of its tables.
+ * The changelog on SQLite or Postgres, whichever the `SqlClient` in context is of. Creates what is missing of its
+ * tables.
  *
  * @since 0.1.0
  * @category constructors
@@ -218,7 +219,7 @@ export const makeSql = (
   Changelog["Service"],
   SqlError | Migrator.MigrationError,
   SqlClient.SqlClient | DurableWriter | ChangeSignal
-> => Effect.flatMap(Sqlite.make, (storage) => makeEncoded(storage, options))
+> => Effect.flatMap(SqlStorage.changelog(options), ({ options, storage }) => makeEncoded(storage, options))
 
 /**
  * The changelog as seen from inside of a prefix: paths are given and taken without it, and only what it covers is read
@@ -245,7 +246,7 @@ export const layerMemory = (
   Layer.effect(Changelog, makeMemory(options))
 
 /**
- * The changelog on SQLite, see {@link makeSql}.
+ * The changelog on SQLite or Postgres, see {@link makeSql}.
  *
  * @since 0.1.0
  * @category layers

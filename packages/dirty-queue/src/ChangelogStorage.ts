@@ -51,14 +51,14 @@ export interface ChangelogStorage {
   /** The time of the store's own clock, in milliseconds. */
   readonly databaseTime: Effect.Effect<number, SqlError>
   /**
-   * Appends changes in the order in which they come, with consecutive sequence numbers that were never used before,
-   * applies each to the dirty rows of every registration that covers it, with a newly drawn version (see
-   * `Transition.applyChange`), and gives the last sequence number.
+   * Appends changes in the order in which they come, with rising sequence numbers that were never used before, applies
+   * each to the dirty rows of every registration that covers it, with a newly drawn version (see
+   * `Transition.applyChange`), and gives the first and the last sequence number.
    */
   readonly append: (
     now: number,
     changes: ReadonlyArray<StoredChange>
-  ) => Effect.Effect<number, SqlError, WriteTransaction>
+  ) => Effect.Effect<{ readonly first: number; readonly last: number }, SqlError, WriteTransaction>
   /** Entries with a greater `seq` than `after`, in order. */
   readonly read: (options: {
     readonly scope: string | undefined

@@ -25,7 +25,7 @@ import type { DirtyRow, Filter, Hints, Lane, ListOptions, Registration, Stats } 
 import * as Memory from "./internal/memoryQueue.ts"
 import * as Prefixed from "./internal/prefixedQueue.ts"
 import * as Service from "./internal/queueService.ts"
-import * as Sqlite from "./internal/sqliteQueue.ts"
+import * as SqlStorage from "./internal/sqlStorage.ts"
 import type { MemoryStore } from "./MemoryStore.ts"
 import type { FollowerName, Path, Scope } from "./Path.ts"
 import type { Prefix } from "./Prefix.ts"
@@ -80,8 +80,8 @@ export interface DirtyQueueOptions {
   /** The part of each claim, from 0 to 1, that backfilled rows get before live ones. Default 0.25. */
   readonly backfillShare?: number | undefined
   /**
-   * Whose time counts. Default `effect`, Effect's Clock: right where all workers run on one machine. `database` asks
-   * the store, so that machines whose clocks disagree agree.
+   * Whose time counts. `effect`, Effect's Clock, is right where all workers run on one machine. `database` asks the
+   * store, so that machines whose clocks disagree agree. Default `database` on Postgres, and otherwise `effect`.
    */
   readonly clock?: "effect" | "database" | undefined
 }
@@ -292,7 +292,7 @@ export const makeMemory = (
   Effect.flatMap(Memory.make, (storage) => makeEncoded(storage, options))
 
 /**
- * The queue on SQLite. Creates what is missing of its tables.
+ * The queue on SQLite or Postgres, whichever the `SqlClient` in context is of. Creates what is missing of its tables.
  *
  * @since 0.1.0
  * @category constructors
@@ -303,7 +303,7 @@ export const makeSql = (
   DirtyQueue["Service"],
   SqlError | Migrator.MigrationError,
   SqlClient.SqlClient | DurableWriter | ChangeSignal
-> => Effect.flatMap(Sqlite.make, (storage) => makeEncoded(storage, options))
+> => Effect.flatMap(SqlStorage.queue(options), ({ options, storage }) => makeEncoded(storage, options))
 
 /**
  * The reading part of a queue, and nothing else.
@@ -347,7 +347,7 @@ export const layerMemory = (
   Layer.effect(DirtyQueue, makeMemory(options))
 
 /**
- * The queue on SQLite, see {@link makeSql}.
+ * The queue on SQLite or Postgres, see {@link makeSql}.
  *
  * @since 0.1.0
  * @category layers

@@ -148,6 +148,8 @@ export interface StoredCounts {
 export interface DirtyQueueStorage {
   /** The time of the store's own clock, which all its clients share. */
   readonly databaseTime: Effect.Effect<number, SqlError>
+  /** Wakes the followers of other processes once the write under way has committed, where the store can. */
+  readonly announce?: Effect.Effect<void, SqlError, WriteTransaction> | undefined
 
   /** Gives the registration that is there afterwards: an existing one stays as it is, whatever its prefix. */
   readonly register: (

@@ -6,6 +6,7 @@ import type { Change, Changelog, ChangelogOptions, Entry } from "../Changelog.ts
 import type { ChangelogStorage, StoredChange, StoredEntry } from "../ChangelogStorage.ts"
 import { ChangeSignal } from "../ChangeSignal.ts"
 import type { Path, Scope } from "../Path.ts"
+import { guarded } from "./guarded.ts"
 import * as Text from "@strata/durable/Text"
 
 export const make = Effect.fnUntraced(function* (
@@ -29,9 +30,9 @@ const record = (
 ): Changelog["Service"]["record"] =>
   Effect.fn("Changelog.record")(function* (changes) {
     if (changes.length === 0) return Option.none()
-    const last = yield* storage.append(yield* now, inOrder(changes).map(toStored))
+    const appended = yield* storage.append(yield* now, inOrder(changes).map(toStored))
     yield* WriteTransaction.use((transaction) => transaction.afterCommit(signal.notify))
-    return Option.some({ first: last - changes.length + 1, last })
+    return Option.some(appended)
   })
 
 const read = (storage: ChangelogStorage): Changelog["Service"]["read"] =>
@@ -59,7 +60,8 @@ const prune = (storage: ChangelogStorage, writer: DurableWriter["Service"]): Cha
             before,
             limit: Math.min(options.limit ?? 10_000, Number.MAX_SAFE_INTEGER)
           })
-      )
+      ),
+      guarded
     )
   )
 

@@ -14,7 +14,10 @@ export const make: Effect.Effect<ChangelogStorage, never, MemoryStore | DurableW
     databaseTime: Clock.currentTimeMillis,
 
     append: (now, changes) =>
-      change((state, undo) => changes.reduce((_, change) => append(state, undo, now, change), 0)),
+      change((state, undo) => {
+        const seqs = changes.map((change) => append(state, undo, now, change))
+        return { first: seqs[0] ?? 0, last: seqs.at(-1) ?? 0 }
+      }),
 
     read: ({ after, limit, prefix, scope }) =>
       read((state) => {

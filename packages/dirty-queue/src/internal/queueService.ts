@@ -11,6 +11,7 @@ import type { Filter, ListOptions, Stats } from "../DirtyRow.ts"
 import * as Metrics from "../Metrics.ts"
 import type { FollowerName, Path, Scope } from "../Path.ts"
 import * as Prefix from "../Prefix.ts"
+import { guarded } from "./guarded.ts"
 import * as Rows from "./rows.ts"
 import * as Settings from "./settings.ts"
 import * as Text from "@strata/durable/Text"
@@ -23,12 +24,13 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Queue, never, DurableWriter | ChangeSignal> {
   const writer = yield* DurableWriter
   const signal = yield* ChangeSignal
+  const wake = WriteTransaction.use((transaction) => transaction.afterCommit(signal.notify))
   const parts: Parts = {
     storage,
     settings: Settings.make(options),
     now: options.clock === "database" ? storage.databaseTime : Clock.currentTimeMillis,
-    write: writer.write,
-    notify: WriteTransaction.use((transaction) => transaction.afterCommit(signal.notify))
+    write: (effect) => writer.write(effect, guarded),
+    notify: storage.announce === undefined ? wake : Effect.andThen(storage.announce, wake)
   }
   return { ...registry(parts), ...intake(parts), ...claims(parts), ...answers(parts), ...lists(parts), ...turns(parts) }
 })
@@ -39,7 +41,7 @@ interface Parts {
   readonly now: Effect.Effect<number, SqlError>
   readonly write: DurableWriter["Service"]["write"]
   /** Wakes followers when the write under way has committed. */
-  readonly notify: Effect.Effect<void, never, WriteTransaction>
+  readonly notify: Effect.Effect<void, SqlError, WriteTransaction>
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

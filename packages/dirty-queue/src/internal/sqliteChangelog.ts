@@ -34,7 +34,8 @@ const append = (run: Rows.Run): ChangelogStorage["append"] =>
       ])
     )
     const [last] = yield* run(Statements.lastSeq)
-    return Rows.integer(last?.[0])
+    const seq = Rows.integer(last?.[0])
+    return { first: seq - changes.length + 1, last: seq }
   })
 
 const read = (run: Rows.Run): ChangelogStorage["read"] =>
@@ -61,7 +62,8 @@ const prune = (run: Rows.Run): ChangelogStorage["prune"] =>
 
 const chunkSize = 500
 
-const toEntry = (row: Rows.Values): StoredEntry => ({
+/** A row of either SQL tier. */
+export const toEntry = (row: Rows.Values): StoredEntry => ({
   seq: Rows.integer(row[0]),
   scope: Rows.text(row[1]),
   path: Rows.text(row[2]),

@@ -84,10 +84,10 @@ export const changelogSuite = <E>(name: string, tier: Tier<E>): void => {
           assert.deepStrictEqual(pathsOf(yield* read()), ["kept"])
           assert.strictEqual(yield* signal.count, seen)
           yield* putAll("after")
-          assert.deepStrictEqual(
-            (yield* read()).map((entry) => entry.seq),
-            [1, 2]
-          )
+          const entries = yield* read()
+          assert.deepStrictEqual(pathsOf(entries), ["kept", "after"])
+          // Some tiers do not give back what a rollback drew.
+          assert.isAbove(entries[1]!.seq, entries[0]!.seq)
           assert.strictEqual(yield* signal.count, seen + 1)
         })
       )

@@ -36,6 +36,17 @@ import * as Operations from "./operations.ts"
 export type Services = Changelog | DirtyQueue | DurableWriter
 
 /**
+ * Where numbers that were drawn are not given back by a rollback, a tier provides this too: what it gives before a write
+ * that is rolled back is run after it, so that all tiers go on with the same numbers.
+ *
+ * @since 0.1.0
+ * @category services
+ */
+export class Counters extends Context.Service<Counters, Effect.Effect<Effect.Effect<void, SqlError>, SqlError>>()(
+  "@strata/dirty-queue/testing/Counters"
+) {}
+
+/**
  * A tier to drive, over an empty store, with {@link options}.
  *
  * @since 0.1.0
@@ -214,6 +225,9 @@ const inOneWrite = Effect.fnUntraced(function* (
   operation: Extract<Operations.Operation, { readonly _tag: "write" }>
 ) {
   const before = driver.claims.length
+  const giveBack = yield* Option.getOrElse(Context.getOption(driver.context, Counters), () =>
+    Effect.succeed(Effect.void)
+  )
   const outcome = yield* Context.get(driver.context, DurableWriter)
     .write(
       Effect.filterOrFail(
@@ -225,6 +239,7 @@ const inOneWrite = Effect.fnUntraced(function* (
     .pipe(Effect.result)
   if (Result.isSuccess(outcome)) return outcome.success
   driver.claims.length = before
+  yield* giveBack
   if (outcome.failure._tag === "SqlError") return yield* outcome.failure
   return outcome.failure._tag === "RolledBack" ? outcome.failure.answers : outcome.failure.reason._tag
 })

@@ -111,7 +111,7 @@ export const schema: Effect.Effect<string, SqlError, Scope.Scope> = Effect.suspe
 
 /**
  * A client of the server of this run whose tables are in the schema of that name, for as many connections as are given
- * (default 10). Its own timers keep to the time of the world, whichever clock a test has.
+ * (default 10); it calls itself by that name. Its own timers keep to the time of the world, whichever clock a test has.
  *
  * @since 0.1.0
  * @category layers
@@ -127,6 +127,7 @@ export const layerSchema = (
           PgClient.layer({
             url: url(),
             maxConnections: options?.maxConnections ?? 10,
+            applicationName: name,
             startupParameters: { search_path: name, client_min_messages: "warning" }
           })
         )

@@ -1,0 +1,218 @@
+import * as Migrations from "@strata/durable/Migrations"
+import * as Rows from "@strata/durable/Rows"
+import * as Effect from "effect/Effect"
+import type * as Migrator from "effect/sql/Migrator"
+import type * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { DirtyQueueStorage, Receipt, StorageFilter } from "../DirtyQueueStorage.ts"
+import { migrationsPostgres } from "./postgresSchema.ts"
+import * as Statements from "./postgresStatements.ts"
+import {
+  byPlace,
+  chunkSize,
+  encodeFailure,
+  encodeReceipt,
+  firstOfEach,
+  toAnswers,
+  toClaim,
+  toCounts,
+  toRegistration,
+  toRow
+} from "./storedRows.ts"
+
+export const make: Effect.Effect<DirtyQueueStorage, SqlError | Migrator.MigrationError, SqlClient.SqlClient> =
+  Effect.gen(function* () {
+    yield* Migrations.run(migrationsPostgres)
+    const run = yield* Rows.run
+    return {
+      databaseTime: Effect.map(run(Statements.databaseTime), ([row]) => Rows.integer(row?.[0])),
+      announce: Effect.asVoid(run(Statements.announce)),
+      ...registry(run),
+      ...intake(run),
+      claim: claim(run),
+      ...answers(run),
+      ...reads(run),
+      ...versions(run)
+    }
+  })
+
+// ---------------------------------------------------------------------------------------------------------------------
+// registrations
+// ---------------------------------------------------------------------------------------------------------------------
+
+const registry = (
+  run: Rows.Run
+): Pick<DirtyQueueStorage, "register" | "unregister" | "registrations" | "markServed" | "readyScopes"> => {
+  const find = (follower: string, scope: string) =>
+    Effect.map(run(Statements.findRegistration, [follower, scope]), (rows) => rows.map(toRegistration))
+
+  /**
+   * A change that was recorded but not committed would miss a follower that is registered meanwhile, whose backfill does
+   * not see it either.
+   */
+  const alone = Effect.andThen(run(Statements.lockRegistry), run(Statements.changeRegistry))
+
+  return {
+    register: Effect.fnUntraced(function* (_now, { follower, prefix, scope }) {
+      const [registered] = yield* find(follower, scope)
+      if (registered !== undefined) return { registration: registered, created: false }
+      yield* alone
+      const [meanwhile] = yield* find(follower, scope)
+      if (meanwhile !== undefined) return { registration: meanwhile, created: false }
+      const [row] = yield* run(Statements.insertRegistration, [follower, scope, prefix])
+      return { registration: toRegistration(row!), created: true }
+    }),
+
+    unregister: Effect.fnUntraced(function* (_now, { follower, scope }) {
+      yield* alone
+      const [registered] = yield* find(follower, scope)
+      if (registered === undefined) return 0
+      const rows = yield* run(Statements.deleteRows, [registered.id])
+      yield* run(Statements.deleteRegistration, [registered.id])
+      return rows.length
+    }),
+
+    registrations: (filter) =>
+      Effect.map(run(Statements.listRegistrations, filterParameters(filter)), (rows) => rows.map(toRegistration)),
+
+    markServed: (now, { follower, scope }) =>
+      Effect.map(run(Statements.markServed, [follower, scope, now]), (rows) => rows.length > 0),
+
+    readyScopes: (now, { follower, limit }) =>
+      Effect.map(run(Statements.readyScopes, [follower, now, limit]), (rows) => rows.map((row) => Rows.text(row[0])))
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// backfill and revival
+// ---------------------------------------------------------------------------------------------------------------------
+
+const draw = (run: Rows.Run, statement: string) => Effect.map(run(statement), ([row]) => Rows.integer(row?.[0]))
+
+const intake = (run: Rows.Run): Pick<DirtyQueueStorage, "enqueue" | "revive"> => ({
+  enqueue: Effect.fnUntraced(function* (now, { paths, registration }) {
+    const version = yield* draw(run, Statements.beginEnqueue)
+    yield* run(Statements.enqueue, [registration, JSON.stringify(paths), version, now])
+  }),
+
+  revive: Effect.fnUntraced(function* (now, options) {
+    const version = yield* draw(run, Statements.drawVersion)
+    const parameters = [version, now, options.prefix, options.path ?? null, ...filterParameters(options)]
+    return (yield* run(Statements.revive, parameters)).length
+  })
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// claims and answers
+// ---------------------------------------------------------------------------------------------------------------------
+
+const claim = (run: Rows.Run): DirtyQueueStorage["claim"] =>
+  Effect.fnUntraced(function* (now, options) {
+    const rows = yield* run(Statements.claim, [
+      options.follower,
+      options.scope,
+      now,
+      options.limit,
+      options.leaseFor,
+      options.maxAttempts,
+      options.backfillPermille
+    ])
+    const summary = rows.find((row) => row[0] === null)
+    if (summary === undefined) return undefined
+    const claims = rows.filter((row) => row[0] !== null).map(toClaim)
+    return { claims: claims.toSorted(byPlace), dead: Rows.integer(summary[11]) }
+  })
+
+const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "release" | "renew"> => {
+  /** Runs one statement for a batch of receipts; its rows start with the id and the version that it met. */
+  const settle = <A extends Receipt>(
+    statement: string,
+    receipts: ReadonlyArray<A>,
+    encode: (receipt: A) => ReadonlyArray<unknown>,
+    parameters: ReadonlyArray<unknown>
+  ) => Rows.inChunks(receipts, chunkSize, (chunk) => run(statement, [JSON.stringify(chunk.map(encode)), ...parameters]))
+
+  const settleAll = (statement: string, receipts: ReadonlyArray<Receipt>, parameters: ReadonlyArray<unknown>) =>
+    Effect.map(settle(statement, receipts, encodeReceipt, parameters), (rows) => toAnswers(receipts, rows))
+
+  /** Deletes what no change has come in for; nearly always all receipts are of one claim. */
+  const remove = (receipts: ReadonlyArray<Receipt>) =>
+    Effect.map(
+      Effect.forEach(
+        Map.groupBy(receipts, (receipt) => receipt.lease),
+        ([lease, claimed]) =>
+          Rows.inChunks(claimed, chunkSize, (chunk) =>
+            run(Statements.ack, [`{${chunk.map((receipt) => receipt.id).join(",")}}`, lease])
+          )
+      ),
+      (rows) => rows.flat()
+    )
+
+  return {
+    ack: Effect.fnUntraced(function* (_now, receipts) {
+      const done = yield* remove(receipts)
+      if (done.length === receipts.length) {
+        return receipts.map(() => "Done" as const)
+      }
+      const superseded = yield* settle(Statements.ackSuperseded, receipts, encodeReceipt, [])
+      return toAnswers(receipts, [...done, ...superseded])
+    }),
+
+    fail: Effect.fnUntraced(function* (now, failures, { maxAttempts, minInterval }) {
+      const rows = yield* settle(Statements.fail, firstOfEach(failures), encodeFailure, [
+        now,
+        maxAttempts,
+        now + minInterval
+      ])
+      return { answers: toAnswers(failures, rows), dead: rows.filter((row) => row[2] === 1).length }
+    }),
+
+    release: (now, receipts, delay) => settleAll(Statements.release, receipts, [now, delay]),
+
+    renew: (now, receipts, leaseFor) => settleAll(Statements.renew, receipts, [now + leaseFor])
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// reads
+// ---------------------------------------------------------------------------------------------------------------------
+
+const reads = (run: Rows.Run): Pick<DirtyQueueStorage, "list" | "stats" | "nextReadyAt"> => ({
+  list: (options) =>
+    Effect.map(
+      run(Statements.listRows(options.kind), [
+        options.prefix,
+        options.sinceAtMost,
+        options.limit,
+        options.after?.registration ?? 0,
+        options.after?.path ?? "",
+        ...filterParameters(options)
+      ]),
+      (rows) => rows.map(toRow)
+    ),
+
+  stats: (now, filter) =>
+    Effect.map(run(Statements.stats, [now, ...filterParameters(filter)]), (rows) => rows.map(toCounts)),
+
+  nextReadyAt: (filter) =>
+    Effect.map(run(Statements.nextReadyAt, filterParameters(filter)), ([row]) => {
+      const times = [row?.[0], row?.[1]].flatMap((time) => (time == null ? [] : [Rows.integer(time)]))
+      return times.length === 0 ? null : Math.min(...times)
+    })
+})
+
+const versions = (run: Rows.Run): Pick<DirtyQueueStorage, "currentVersion" | "newEpoch"> => ({
+  currentVersion: Effect.map(run(Statements.currentVersion), ([row]) => Rows.integer(row?.[0])),
+
+  newEpoch: (_now, jump) =>
+    Effect.andThen(run(Statements.jumpVersion, [jump]), Effect.asVoid(run(Statements.releaseAll)))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+const filterParameters = (filter: StorageFilter): ReadonlyArray<string | null> => [
+  filter.follower ?? null,
+  filter.scope ?? null
+]
