@@ -107,7 +107,9 @@ export const layerSql = (
     options,
     ArtifactStore.layerFileSystem({ directory: options.directory }),
     StepCache.layerSql(stepOptions(options)),
-    publication(options).pipe(Layer.provide(Layer.mergeAll(PublicationStorage.layerSql, DirtyQueue.layer())))
+    publication(options).pipe(
+      Layer.provide(Layer.mergeAll(PublicationStorage.layerSql, DirtyQueue.layer(Publication.queueOptions)))
+    )
   )
 
 /**

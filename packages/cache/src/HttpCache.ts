@@ -68,7 +68,10 @@ export interface Deadlines {
 export interface HttpCacheOptions {
   /** With `http:` or `https:`; may have a path, under which `ac/` and `cas/` are; no user info and no query. */
   readonly url: string | URL
-  /** Names the tier in errors, lookups, metrics and refusals. Default `http`. */
+  /**
+   * Names the tier in errors, lookups, metrics and refusals, and to publication, which remembers by it what is there.
+   * Default: the address, without a slash at its end.
+   */
   readonly name?: string | undefined
   readonly credentials?: Credentials | undefined
   /** Sent with every request. */
@@ -129,7 +132,11 @@ export const artifactStore: (
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
-const nameOf = (options: HttpCacheOptions): string => options.name ?? "http"
+const nameOf = ({ name, url }: HttpCacheOptions): string => {
+  if (name !== undefined) return name
+  const address = URL.parse(String(url))
+  return address === null ? "http" : `${address.origin}${address.pathname.replace(/\/+$/, "")}`
+}
 
 const connect = (options: HttpCacheOptions): Effect.Effect<Client.Client, CacheError, Scope.Scope> =>
   Effect.flatMap(Target.make(nameOf(options), options), (target) => Client.make(target, deadlines(options.deadlines)))

@@ -5,7 +5,7 @@
  *
  * @since 0.1.0
  */
-import type { DirtyQueueError } from "@strata/dirty-queue/DirtyQueue"
+import type { DirtyQueueError, DirtyQueueOptions } from "@strata/dirty-queue/DirtyQueue"
 import { DurableWriter } from "@strata/durable/DurableWriter"
 import { Journal } from "@strata/journal/Journal"
 import type { StreamName } from "@strata/journal/StreamName"
@@ -56,6 +56,16 @@ export interface PublicationOptions {
    */
   readonly drainTimeout?: Duration.Input | undefined
 }
+
+/**
+ * The settings of a queue that publication alone uses. Sending an entry kills no process, so an entry that was on its way
+ * when one was killed, however often, is no dead letter. What a tier refuses for ever becomes one at once, and what may
+ * succeed later is tried for days.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export const queueOptions: DirtyQueueOptions = { maxAttempts: 1_000 }
 
 /**
  * An entry that is not in the shared tier, and why.

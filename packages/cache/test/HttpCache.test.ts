@@ -28,7 +28,7 @@ const open = Effect.fnUntraced(function* (
   server: { readonly url: string },
   options: Partial<HttpCache.HttpCacheOptions> = {}
 ) {
-  const all = { url: server.url, deadlines, ...options }
+  const all = { url: server.url, name: "http", deadlines, ...options }
   return { entries: yield* HttpCache.stepCache(all), blobs: yield* HttpCache.artifactStore(all) }
 })
 

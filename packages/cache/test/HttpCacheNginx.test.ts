@@ -26,7 +26,7 @@ const start = Effect.fnUntraced(function* (
   options: Partial<HttpCache.HttpCacheOptions> = {}
 ) {
   const nginx = yield* Nginx.make(server)
-  const all = { url: nginx.url, ...options }
+  const all = { url: nginx.url, name: "http", ...options }
   return { nginx, entries: yield* HttpCache.stepCache(all), blobs: yield* HttpCache.artifactStore(all) }
 })
 

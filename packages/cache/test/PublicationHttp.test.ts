@@ -16,7 +16,7 @@ import * as ArtifactStore from "../src/ArtifactStore.ts"
 import * as Cache from "../src/Cache.ts"
 import * as CacheEvents from "../src/CacheEvents.ts"
 import * as HttpCache from "../src/HttpCache.ts"
-import { Publication } from "../src/Publication.ts"
+import { Publication, queueOptions } from "../src/Publication.ts"
 import { StepCache } from "../src/StepCache.ts"
 import * as Nginx from "../src/testing/nginx.ts"
 import { keyOf, makeEntry, storeArtifact } from "./support/entries.ts"
@@ -35,7 +35,10 @@ const machine = (folder: string, url: string | undefined, options?: Pick<Cache.C
     remote:
       url === undefined
         ? undefined
-        : { steps: HttpCache.stepCache({ url }), artifacts: HttpCache.artifactStore({ url }) },
+        : {
+            steps: HttpCache.stepCache({ url, name: "http" }),
+            artifacts: HttpCache.artifactStore({ url, name: "http" })
+          },
     sharing: { guard: { openBase: "100 millis", openCap: "200 millis" } },
     publication: { pauseBase: "50 millis", pauseCap: "200 millis", ...options?.publication }
   }).pipe(
@@ -157,7 +160,7 @@ describe.skipIf(!isInstalled)("Publication to nginx", () => {
       const folder = yield* temporaryFolder
       const follower = FollowerName.make("publication@http")
       const scope = Scope.make("~cache")
-      // There is nothing to backfill any more, which would bring the row back too.
+      // There is nothing to backfill any more, which would send the entry too.
       yield* Effect.provide(status, machine(folder, url))
       // As processes do that die with their claims.
       yield* Effect.provide(
@@ -165,11 +168,12 @@ describe.skipIf(!isInstalled)("Publication to nginx", () => {
           const queue = yield* DirtyQueue.DirtyQueue
           yield* queue.register({ follower, scope })
           yield* record("x")
-          while ((yield* queue.deadLetters()).length === 0) {
-            yield* queue.claim({ follower, scope, limit: 1, lease: "1 millis" })
+          for (let kills = 0; kills < 50; kills++) {
+            assert.lengthOf(yield* queue.claim({ follower, scope, limit: 1, lease: "1 millis" }), 1)
             yield* Effect.sleep("2 millis")
           }
-        }).pipe(Effect.provide(DirtyQueue.layer())),
+          assert.deepStrictEqual(yield* queue.deadLetters(), [])
+        }).pipe(Effect.provide(DirtyQueue.layer(queueOptions))),
         machine(folder, undefined)
       )
       yield* Effect.provide(awaitPublished(1), machine(folder, url))

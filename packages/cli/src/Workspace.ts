@@ -177,8 +177,6 @@ const layerCache = (database: string, shared: SharedTier | undefined) =>
 const remoteOf = ({ token, url }: SharedTier): Cache.Remote => {
   const options: HttpCache.HttpCacheOptions = {
     url,
-    // What is published is remembered by this name.
-    name: url.href,
     credentials: token === undefined ? undefined : { _tag: "Bearer", token },
     deadlines
   }

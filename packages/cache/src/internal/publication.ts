@@ -1,5 +1,4 @@
 import type { DirtyQueue, DirtyQueueError, DirtyRow } from "@strata/dirty-queue/DirtyQueue"
-import { unanswered } from "@strata/dirty-queue/Transition"
 import type * as Follower from "@strata/follower/Follower"
 import * as Clock from "effect/Clock"
 import type * as Duration from "effect/Duration"
@@ -142,7 +141,7 @@ const decodeRefusal = ({ key, recording, refusal, refusedAt }: StoredRefusal) =>
 
 export const drain = (options: Options): Service["drain"] => {
   const work = Effect.gen(function* () {
-    while (yield* Effect.andThen(reviveUnanswered(options), isHopeful(options))) {
+    while (yield* isHopeful(options)) {
       const tick = yield* options.follower.drain(scope)
       // What is left is claimed, by a tick that is under way.
       if (tick.scanned === 0) yield* Effect.sleep(lookAgainMs)
@@ -173,22 +172,3 @@ const isHopeful = Effect.fnUntraced(function* ({
 
 export const revive = ({ follower, queue }: Options): Service["revive"] =>
   Effect.withSpan(queue.revive({ follower: follower.name, scope }), "Publication.revive")
-
-/**
- * Has those dead letters tried again whose deliveries all ended with their process: sending an entry kills no process, so
- * they just were on their way each time that one was killed.
- */
-export const reviveUnanswered = Effect.fnUntraced(function* ({
-  follower,
-  queue
-}: Pick<Options, "follower" | "queue">): Effect.fn.Return<void, SqlError> {
-  let after: DirtyRow | undefined
-  while (true) {
-    const rows = yield* queue.deadLetters({ follower: follower.name, scope, after, limit: pageSize })
-    for (const { lastError, path } of rows) {
-      if (lastError === unanswered) yield* queue.revive({ follower: follower.name, scope, path })
-    }
-    if (rows.length < pageSize) return
-    after = rows.at(-1)
-  }
-})

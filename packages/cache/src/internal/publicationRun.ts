@@ -44,7 +44,6 @@ export const start = Effect.fnUntraced(function* (publisher: Publisher.Options, 
   const after = yield* Backfill.start(backfill)
   yield* runUntilDrained(follower, drain)
   yield* runBeside(Backfill.finish(backfill, after))
-  yield* reviveNowAndThen(service)
   const started: Publication["Service"] = {
     publishNow: Service.publishNow(service),
     status: Service.status(service),
@@ -78,12 +77,5 @@ const runBeside = (older: Effect.Effect<void, SqlError | DirtyQueueError>) =>
   older.pipe(
     Effect.tapError((error) => Effect.logError("Older entries could not be enqueued for publication", error)),
     Effect.retry(Schedule.spaced("5 seconds")),
-    Effect.forkScoped
-  )
-
-const reviveNowAndThen = (options: Service.Options) =>
-  Service.reviveUnanswered(options).pipe(
-    Effect.ignore({ log: true }),
-    Effect.repeat(Schedule.spaced("30 seconds")),
     Effect.forkScoped
   )
