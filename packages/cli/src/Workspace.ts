@@ -4,15 +4,13 @@
  *
  * @since 0.1.0
  */
-import * as Cache from "@strata/cache/Cache"
+import type * as Cache from "@strata/cache/Cache"
 import type { CacheError } from "@strata/cache/CacheError"
 import * as HttpCache from "@strata/cache/HttpCache"
 import { DirtyQueue, type DirtyQueueError } from "@strata/dirty-queue/DirtyQueue"
 import type { Scope } from "@strata/dirty-queue/Path"
 import { DurableWriter } from "@strata/durable/DurableWriter"
 import * as Follower from "@strata/follower/Follower"
-import * as Journal from "@strata/journal/Journal"
-import type { JournalStorage } from "@strata/journal/JournalStorage"
 import * as CachedExtractor from "@strata/search/CachedExtractor"
 import * as FileReader from "@strata/search/FileReader"
 import * as Scan from "@strata/search/Scan"
@@ -151,7 +149,7 @@ export const layer = (
   database: string,
   shared?: SharedTier
 ): Layer.Layer<
-  Workspace | Strata.Services | SearchIndex.SearchIndex | Cache.Services | Journal.Journal | JournalStorage | SqlClient,
+  Workspace | Strata.Services | SearchIndex.SearchIndex | Cache.Services | SqlClient,
   SqlError | Migrator.MigrationError | DirtyQueueError | CacheError
 > => {
   const base = baseOf(database)
@@ -159,7 +157,6 @@ export const layer = (
   return Layer.effect(Workspace, make(base, exclude, shared === undefined ? "structured" : "all")).pipe(
     Layer.provideMerge(Layer.mergeAll(SearchIndex.layer, Scan.layer({ base, exclude }))),
     Layer.provideMerge(layerCache(database, shared)),
-    Layer.provideMerge(Journal.layerSql()),
     Layer.provideMerge(Strata.layerSqlite({ filename: database }))
   )
 }
@@ -168,7 +165,7 @@ export const layer = (
 const deadlines: HttpCache.Deadlines = { connect: "1500 millis", response: "1500 millis", idle: "1500 millis" }
 
 const layerCache = (database: string, shared: SharedTier | undefined) =>
-  Cache.layerSql({
+  Strata.layerCache({
     directory: NodePath.join(NodePath.dirname(database), "artifacts"),
     ...(shared === undefined ? {} : { remote: remoteOf(shared) }),
     sharing: { readOnly: shared?.readOnly, guard: { failures: 3 } }

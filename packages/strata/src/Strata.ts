@@ -4,12 +4,16 @@
  *
  * @since 0.1.0
  */
+import * as Cache from "@strata/cache/Cache"
+import type { CacheError } from "@strata/cache/CacheError"
 import * as Changelog from "@strata/dirty-queue/Changelog"
 import * as ChangeSignal from "@strata/dirty-queue/ChangeSignal"
 import * as DirtyQueue from "@strata/dirty-queue/DirtyQueue"
 import * as MemoryStore from "@strata/dirty-queue/MemoryStore"
 import * as DurableWriter from "@strata/durable/DurableWriter"
 import * as FollowerScheduler from "@strata/follower/FollowerScheduler"
+import * as Journal from "@strata/journal/Journal"
+import type { JournalStorage } from "@strata/journal/JournalStorage"
 import * as DataVersion from "@strata/sqlite/DataVersion"
 import * as SqliteClient from "@strata/sqlite/SqliteClient"
 import * as Clock from "effect/Clock"
@@ -39,6 +43,8 @@ export type Services =
   | DirtyQueue.DirtyQueue
   | ChangeSignal.ChangeSignal
   | FollowerScheduler.FollowerScheduler
+  | Journal.Journal
+  | JournalStorage
 
 /**
  * The settings that every bundle takes; what is absent has the defaults of the service it belongs to.
@@ -50,6 +56,7 @@ export interface Options {
   readonly writer?: DurableWriter.DurableWriterOptions | undefined
   readonly queue?: DirtyQueue.DirtyQueueOptions | undefined
   readonly scheduler?: FollowerScheduler.FollowerSchedulerOptions | undefined
+  readonly journal?: Journal.JournalOptions | undefined
 }
 
 /**
@@ -126,12 +133,38 @@ export const layerSqlite = (
   Layer.mergeAll(
     Changelog.layer({ clock: options.queue?.clock }),
     DirtyQueue.layer(options.queue),
-    FollowerScheduler.layer(options.scheduler)
+    FollowerScheduler.layer(options.scheduler),
+    Journal.layerSql(options.journal)
   ).pipe(
     Layer.provideMerge(Layer.mergeAll(DurableWriter.layer(options.writer), layerSignal(options))),
     Layer.provideMerge(SqliteClient.layerReader),
     Layer.provideMerge(SqliteClient.layer(options))
   )
+
+/**
+ * The cache of slow steps on top of {@link layerSqlite}, in the same database, so that a step's result, its journal entry
+ * and what is to be published commit together. Artifacts are files in `directory`.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerCache: (
+  options: Cache.SqlOptions
+) => Layer.Layer<
+  Cache.Services,
+  CacheError | SqlError | Migrator.MigrationError | DirtyQueue.DirtyQueueError,
+  Services | SqlClient.SqlClient
+> = Cache.layerSql
+
+/**
+ * The cache of slow steps on top of {@link layerTest}.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerCacheTest: (
+  options?: Cache.CacheOptions
+) => Layer.Layer<Cache.Services, CacheError | SqlError | DirtyQueue.DirtyQueueError, Services> = Cache.layerMemory
 
 /**
  * Everything in memory: for tests, where it is quick, starts empty and obeys `TestClock`.
@@ -142,7 +175,8 @@ export const layerSqlite = (
 export const layerTest: Layer.Layer<Services> = Layer.mergeAll(
   Changelog.layerMemory(),
   DirtyQueue.layerMemory(),
-  FollowerScheduler.layer()
+  FollowerScheduler.layer(),
+  Journal.layerMemory()
 ).pipe(
   Layer.provideMerge(Layer.mergeAll(DurableWriter.layerMemory(), ChangeSignal.layer)),
   Layer.provide(MemoryStore.layer)

@@ -1,11 +1,35 @@
 /**
  * @since 0.1.0
  */
-export * as Changelog from "@strata/dirty-queue/Changelog"
+export * as ArtifactStore from "@strata/cache/ArtifactStore"
+/**
+ * @since 0.1.0
+ */
+export * as Cache from "@strata/cache/Cache"
+/**
+ * @since 0.1.0
+ */
+export * as CacheSync from "@strata/cache/CacheSync"
+/**
+ * @since 0.1.0
+ */
+export * as HttpCache from "@strata/cache/HttpCache"
+/**
+ * @since 0.1.0
+ */
+export * as Publication from "@strata/cache/Publication"
+/**
+ * @since 0.1.0
+ */
+export * as StepCache from "@strata/cache/StepCache"
 /**
  * @since 0.1.0
  */
 export * as ChangeSignal from "@strata/dirty-queue/ChangeSignal"
+/**
+ * @since 0.1.0
+ */
+export * as Changelog from "@strata/dirty-queue/Changelog"
 /**
  * @since 0.1.0
  */
@@ -22,6 +46,18 @@ export * as Prefix from "@strata/dirty-queue/Prefix"
  * @since 0.1.0
  */
 export * as DurableWriter from "@strata/durable/DurableWriter"
+/**
+ * @since 0.1.0
+ */
+export * as Action from "@strata/engine/Action"
+/**
+ * @since 0.1.0
+ */
+export * as Artifacts from "@strata/engine/Artifacts"
+/**
+ * @since 0.1.0
+ */
+export * as StepKeys from "@strata/engine/StepKeys"
 /**
  * @since 0.1.0
  */
@@ -50,6 +86,22 @@ export * as ProcessingError from "@strata/follower/ProcessingError"
  * @since 0.1.0
  */
 export * as Rebuild from "@strata/follower/Rebuild"
+/**
+ * @since 0.1.0
+ */
+export * as Event from "@strata/journal/Event"
+/**
+ * @since 0.1.0
+ */
+export * as Fold from "@strata/journal/Fold"
+/**
+ * @since 0.1.0
+ */
+export * as Journal from "@strata/journal/Journal"
+/**
+ * @since 0.1.0
+ */
+export * as Redaction from "@strata/journal/Redaction"
 /**
  * @since 0.1.0
  */
