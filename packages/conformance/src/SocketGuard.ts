@@ -58,11 +58,11 @@ export type Access = "connect" | "request" | "send"
  * @category guard
  */
 export const install = (options?: {
-  /** Where the store of the writes itself is, when it is a server. */
-  readonly database?: { readonly port: number } | undefined
+  /** Tells the store of the writes itself, when it is a server, by its port. */
+  readonly isDatabase?: ((port: number) => boolean) | undefined
 }): void => {
   if (isInstalled) return
-  databasePort = options?.database?.port
+  isDatabase = options?.isDatabase ?? isDatabase
   isInstalled = true
   RunningFiber.follow()
   before(Socket.prototype, "connect", "connect", isOfDatabase)
@@ -95,7 +95,7 @@ export const isInsideWrite = (context: Context.Context<never>): boolean => {
 // ---------------------------------------------------------------------------------------------------------------------
 
 let isInstalled = false
-let databasePort: number | undefined
+let isDatabase = (_port: number): boolean => false
 const found: Array<SocketInWrite> = []
 
 /** A connection that is kept alive is used again without a `connect`. */
@@ -128,5 +128,5 @@ const before = <K extends string>(
 /** `connect` is given its options as they are, or in an array that `node:net` made of them. */
 const isOfDatabase = ([first]: ReadonlyArray<unknown>): boolean => {
   const options: unknown = Array.isArray(first) ? first[0] : first
-  return databasePort !== undefined && hasProperty(options, "port") && Number(options.port) === databasePort
+  return hasProperty(options, "port") && isDatabase(Number(options.port))
 }

@@ -11,12 +11,13 @@ const check = (): void => {
   if (first !== undefined) throw first
 }
 
-/** See `@strata/durable/testing/postgres`. */
-const postgres = process.env["STRATA_TEST_POSTGRES"]
+/** See `@strata/durable/testing/postgres`: a test file may have a server of its own. */
+const isPostgres = (port: number): boolean => {
+  const url = process.env["STRATA_TEST_POSTGRES"]
+  return url !== undefined && port === Number(new URL(url).port || 5432)
+}
 
-SocketGuard.install({
-  database: postgres === undefined ? undefined : { port: Number(new URL(postgres).port || 5432) }
-})
+SocketGuard.install({ isDatabase: isPostgres })
 afterEach(check)
 // For what fibers do that outlive their test.
 afterAll(check)

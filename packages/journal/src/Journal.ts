@@ -227,7 +227,8 @@ export const layerMemory = (
   layer({ ...options, pollInterval: Infinity }).pipe(Layer.provideMerge(Storage.layerMemory))
 
 /**
- * The journal on SQLite, with its storage. Creates what is missing of its tables.
+ * The journal on SQLite or Postgres, with its storage, see `JournalStorage.layerSql`. Creates what is missing of its
+ * tables.
  *
  * @since 0.1.0
  * @category layers

@@ -9,9 +9,10 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Migrator from "effect/sql/Migrator"
-import type * as SqlClient from "effect/sql/SqlClient"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Memory from "./internal/memoryStorage.ts"
+import * as Postgres from "./internal/postgresStorage.ts"
 import * as Sqlite from "./internal/sqliteStorage.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -260,10 +261,16 @@ export class JournalStorage extends Context.Service<
 export const layerMemory: Layer.Layer<JournalStorage, never, DurableWriter> = Layer.effect(JournalStorage, Memory.make)
 
 /**
- * The journal on SQLite. Creates what is missing of its tables.
+ * The journal on SQLite or Postgres, whichever the `SqlClient` in context is of. Creates what is missing of its tables.
+ *
+ * On Postgres, transactions commit in any order, and `readAll` shows what none of those that still run can come before.
+ * So an entry is shown to readers of all streams when no older transaction of that server runs any more.
  *
  * @since 0.1.0
  * @category layers
  */
 export const layerSql: Layer.Layer<JournalStorage, SqlError | Migrator.MigrationError, SqlClient.SqlClient> =
-  Layer.effect(JournalStorage, Sqlite.make)
+  Layer.effect(
+    JournalStorage,
+    SqlClient.SqlClient.use((sql) => sql.onDialectOrElse({ pg: () => Postgres.make, orElse: () => Sqlite.make }))
+  )

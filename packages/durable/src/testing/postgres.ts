@@ -92,6 +92,22 @@ export const globalSetup = async (): Promise<(() => Promise<void>) | undefined> 
   return undefined
 }
 
+/**
+ * Starts a server that only the test file that calls it works with, at its top level, and gives what stops it. For what
+ * depends on every transaction of a server. Nothing happens without a server of the run.
+ *
+ * @since 0.1.0
+ * @category run
+ */
+export const forThisFile = async (): Promise<() => Promise<void>> => {
+  const scope = Scope.makeUnsafe()
+  if (isAvailable()) {
+    const server = await Effect.runPromise(Scope.provide(Server.make({ quiet: true }), scope))
+    process.env[variable] = Redacted.value(server.url)
+  }
+  return () => Effect.runPromise(Scope.close(scope, Exit.void))
+}
+
 // ---------------------------------------------------------------------------------------------------------------------
 // layers
 // ---------------------------------------------------------------------------------------------------------------------

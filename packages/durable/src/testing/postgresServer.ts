@@ -27,6 +27,8 @@ import { dirname, join } from "node:path"
 export interface PostgresOptions {
   /** Whether a commit waits for the disk, as it does in earnest. Default `false`. */
   readonly durable?: boolean | undefined
+  /** Runs no transactions of its own, as for vacuuming. Default `false`. */
+  readonly quiet?: boolean | undefined
 }
 
 /**
@@ -253,6 +255,7 @@ const settings = (port: number, options: PostgresOptions): ReadonlyArray<string>
     "deadlock_timeout=200ms",
     "log_min_messages=fatal",
     "jit=off",
+    ...(options.quiet === true ? ["autovacuum=off"] : []),
     ...(options.durable === true ? [] : ["fsync=off", "full_page_writes=off", "synchronous_commit=off"])
   ].flatMap((setting) => ["-c", setting])
 

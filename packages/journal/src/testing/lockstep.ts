@@ -5,9 +5,10 @@
  * @since 0.1.0
  */
 import { DurableWriter } from "@strata/durable/DurableWriter"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -32,6 +33,17 @@ import * as Operations from "./operations.ts"
 // ---------------------------------------------------------------------------------------------------------------------
 // models
 // ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Where numbers that were drawn are not given back by a rollback, a tier provides this too: what it gives before an
+ * operation is run after one that was rolled back, so that all tiers go on with the same numbers.
+ *
+ * @since 0.1.0
+ * @category services
+ */
+export class Counters extends Context.Service<Counters, Effect.Effect<Effect.Effect<void, SqlError>, SqlError>>()(
+  "@strata/journal/testing/Counters"
+) {}
 
 /**
  * A tier to drive, over an empty store.
@@ -80,10 +92,13 @@ export const run = Effect.fnUntraced(function* <E>(config: {
   readonly operations: number
 }): Effect.fn.Return<ReadonlyMap<string, number>, E | SqlError | JournalError | Mismatch, Scope.Scope> {
   const drivers = yield* Effect.forEach(config.tiers, ({ layer, name }) =>
-    Effect.map(
-      Layer.build(Harness.services({ folds: [Harness.Story, Harness.Ledger], pageSize: 3 }).pipe(Layer.provide(layer))),
-      (context): Driver => ({ name, context })
-    )
+    Effect.gen(function* () {
+      const tier = yield* Layer.build(layer)
+      const services = Harness.services({ folds: [Harness.Story, Harness.Ledger], pageSize: 3 })
+      const context = yield* Layer.build(Layer.provide(services, Layer.succeedContext(tier)))
+      const counters = Option.getOrElse(Context.getOption(tier, Counters), () => Effect.succeed(Effect.void))
+      return { name, context, counters } satisfies Driver
+    })
   )
   return yield* Random.withSeed(drive(drivers, config.seed, config.operations), config.seed)
 })
@@ -95,6 +110,7 @@ export const run = Effect.fnUntraced(function* <E>(config: {
 interface Driver {
   readonly name: string
   readonly context: Context.Context<Harness.Services>
+  readonly counters: Counters["Service"]
 }
 
 type Failure = SqlError | JournalError
@@ -142,7 +158,12 @@ interface Answer {
 }
 
 const execute = (driver: Driver, model: Model.Model, operation: Operations.Operation): Effect.Effect<Answer, Failure> =>
-  answerOf(perform(model, operation)).pipe(Effect.provideContext(driver.context))
+  Effect.gen(function* () {
+    const giveBack = yield* driver.counters
+    const answer = yield* answerOf(perform(model, operation))
+    if (answer.kind !== "ok") yield* giveBack
+    return answer
+  }).pipe(Effect.provideContext(driver.context))
 
 const answerOf = <A, R>(effect: Effect.Effect<A, Failure | RolledBack, R>): Effect.Effect<Answer, SqlError, R> =>
   Effect.flatMap(Effect.result(effect), (result) => {
