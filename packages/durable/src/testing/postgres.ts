@@ -94,7 +94,7 @@ export const globalSetup = async (): Promise<(() => Promise<void>) | undefined> 
 
 /**
  * Starts a server that only the test file that calls it works with, at its top level, and gives what stops it. For what
- * depends on every transaction of a server. Nothing happens without a server of the run.
+ * depends on every transaction of a server. Where none can be started, the file shares that of the run, if there is one.
  *
  * @since 0.1.0
  * @category run
@@ -102,8 +102,8 @@ export const globalSetup = async (): Promise<(() => Promise<void>) | undefined> 
 export const forThisFile = async (): Promise<() => Promise<void>> => {
   const scope = Scope.makeUnsafe()
   if (isAvailable()) {
-    const server = await Effect.runPromise(Scope.provide(Server.make({ quiet: true }), scope))
-    process.env[variable] = Redacted.value(server.url)
+    const server = await Effect.runPromiseExit(Scope.provide(Server.make({ quiet: true }), scope))
+    if (Exit.isSuccess(server)) process.env[variable] = Redacted.value(server.value.url)
   }
   return () => Effect.runPromise(Scope.close(scope, Exit.void))
 }
