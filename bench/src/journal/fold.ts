@@ -83,7 +83,7 @@ const rate = (millis: number): number => (entries * 1000) / millis
 
 const forget = Effect.gen(function* () {
   const storage = yield* StepCacheStorage.StepCacheStorage
-  yield* DurableWriter.write(Effect.andThen(storage.stageNone("bench"), storage.replace(0)))
+  yield* DurableWriter.write(storage.withRestoring(({ heads }) => heads(0)))
   yield* SqlClient.SqlClient.use((sql) => sql.unsafe("PRAGMA wal_checkpoint(TRUNCATE)"))
 })
 

@@ -8,7 +8,7 @@
  * @since 0.1.0
  */
 import { sha256 } from "@strata/durable/Digest"
-import { DurableWriter, type WriteTransaction } from "@strata/durable/DurableWriter"
+import { DurableWriter } from "@strata/durable/DurableWriter"
 import * as Fold from "@strata/journal/Fold"
 import * as Folds from "@strata/journal/Folds"
 import { CheckpointMissing, JournalError } from "@strata/journal/JournalError"
@@ -18,12 +18,17 @@ import type { StreamName } from "@strata/journal/StreamName"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Random from "effect/Random"
 import * as Schema from "effect/Schema"
 import type { SqlError } from "effect/sql/SqlError"
 import * as CacheEvents from "./CacheEvents.ts"
 import * as TableEvents from "./internal/tableEvents.ts"
-import { type StagedEvent, StepCacheStorage } from "./StepCacheStorage.ts"
+import {
+  type Restoring,
+  type StagedEvent,
+  type Staging,
+  StepCacheStorage,
+  type UnjoinedResult
+} from "./StepCacheStorage.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -76,29 +81,14 @@ export class FoldIncomplete extends Schema.TaggedError<FoldIncomplete>("@strata/
 }
 
 /**
- * Another rebuild, or another check, began meanwhile.
- *
- * @since 0.1.0
- * @category reasons
- */
-export class Overtaken extends Schema.TaggedError<Overtaken>("@strata/cache/CacheTableError/Overtaken")(
-  "Overtaken",
-  {}
-) {
-  override get message(): string {
-    return "Another rebuild or check of the cache has begun"
-  }
-}
-
-/**
- * The tables were not rebuilt, or not checked; nothing was changed.
+ * The tables were not rebuilt; nothing was changed.
  *
  * @since 0.1.0
  * @category errors
  */
 export class CacheTableError extends Schema.TaggedError<CacheTableError>("@strata/cache/CacheTableError")(
   "CacheTableError",
-  { reason: Schema.Union([FoldIncomplete, Overtaken]) }
+  { reason: FoldIncomplete }
 ) {
   override get message(): string {
     return this.reason.message
@@ -164,9 +154,9 @@ export const fold: Fold.Fold<TableState, "stream"> = Fold.make({
 type Services = StepCacheStorage | JournalStorage | DurableWriter
 
 /**
- * Makes ledger and heads what the journal adds up to, and gives the number of entries. Pages of the journal go through
- * a table beside them, so that memory stays bounded; then, in one write, every result is looked up, and the tables are
- * replaced. Fails with `FoldIncomplete`, which has all results that are missing, and has then changed nothing.
+ * Makes ledger and heads what the journal adds up to, and gives the number of entries. All of it is one write, so that
+ * nobody sees less than the whole; it goes through the journal by pages, so that memory stays bounded. Fails with
+ * `FoldIncomplete`, which has all results that are missing, and has then changed nothing.
  *
  * Rows come back as they were. When an entry was used is not journaled: it counts as used now.
  *
@@ -176,35 +166,26 @@ type Services = StepCacheStorage | JournalStorage | DurableWriter
 export const rebuild = Effect.fn("CacheTable.rebuild")(function* (
   options?: TableOptions
 ): Effect.fn.Return<{ readonly entries: number }, SqlError | JournalError | CacheTableError, Services> {
-  const entries = yield* staged(
-    options,
-    Effect.gen(function* () {
-      const storage = yield* StepCacheStorage
-      const entries = yield* storage.replace(yield* Clock.currentTimeMillis)
-      if (entries !== undefined) return entries
-      return yield* new CacheTableError({ reason: new FoldIncomplete({ references: yield* storage.unjoined }) })
-    })
-  )
-  return { entries }
+  const storage = yield* StepCacheStorage
+  const writer = yield* DurableWriter
+  const stream = options?.stream ?? CacheEvents.stream
+  return yield* writer.write(storage.withRestoring((restoring) => restore(stream, restoring)))
 })
 
 /**
- * Compares the tables with what the journal adds up to, and every result with its digest. Changes nothing.
+ * Compares the tables with what the journal adds up to, and every result with its digest. Changes nothing. Other writers
+ * wait only for the comparison itself.
  *
  * @since 0.1.0
  * @category rebuilding
  */
 export const verify = Effect.fn("CacheTable.verify")(function* (
   options?: TableOptions
-): Effect.fn.Return<Verification, SqlError | JournalError | CacheTableError, Services> {
-  const compared = yield* staged(
-    options,
-    Effect.gen(function* () {
-      const storage = yield* StepCacheStorage
-      const unjoined = yield* storage.unjoined
-      return { ...(yield* storage.differences), unjoined: Array.from(new Set(unjoined.map(({ key }) => key))) }
-    })
-  )
+): Effect.fn.Return<Verification, SqlError | JournalError, Services> {
+  const storage = yield* StepCacheStorage
+  const stream = options?.stream ?? CacheEvents.stream
+  let compared: Omit<Verification, "corrupt"> | undefined
+  while (compared === undefined) compared = yield* storage.withStaging((staging) => compare(stream, staging))
   return { ...compared, corrupt: yield* corruptResults }
 })
 
@@ -248,38 +229,44 @@ export const layerProjection = (
 
 const pageSize = 5000
 
-/** Stages what the journal tells, page by page, and runs `use` in a write in which all of it is staged. */
-const staged = Effect.fnUntraced(function* <A, E, R>(
-  options: TableOptions | undefined,
-  use: Effect.Effect<A, E, R>
-): Effect.fn.Return<A, E | SqlError | JournalError | CacheTableError, Services | Exclude<R, WriteTransaction>> {
-  const stream = options?.stream ?? CacheEvents.stream
-  const storage = yield* StepCacheStorage
-  const writer = yield* DurableWriter
-  const token = `${yield* Random.nextInt} ${yield* Clock.currentTimeMillis}`
-  while (true) {
-    const from = yield* begin(stream, token)
-    let position: Position | undefined = from
-    while (position !== undefined && !position.complete) {
-      position = yield* writer.write(stageNext(stream, token, position))
-    }
-    if (position === undefined) continue
-    const last = position
-    const done = yield* writer.write(
-      Effect.gen(function* () {
-        let position: Position | undefined = { ...last, complete: false }
-        while (position !== undefined && !position.complete) position = yield* stageNext(stream, token, position)
-        if (position === undefined) return undefined
-        const value = yield* use
-        yield* storage.stageNone("")
-        return { value }
-      })
-    )
-    if (done !== undefined) return done.value
+/** Restores everything; no entry of the journal can come or go meanwhile. */
+const restore = Effect.fnUntraced(function* (stream: StreamName, { heads, rows }: Restoring) {
+  const unjoined = new Map<number, UnjoinedResult>()
+  const add = Effect.fnUntraced(function* ({ collected, events }: TableEvents.Effects) {
+    for (const { digest, key, ledger } of yield* rows(events, collected)) unjoined.set(ledger, { key, digest })
+    for (const ledger of collected) unjoined.delete(ledger)
+  })
+  const { events, position } = yield* begin(stream)
+  yield* add({ events, collected: [] })
+  for (let at: Position | undefined = position; at !== undefined && !at.complete;) {
+    at = yield* readNext(stream, at, add)
   }
+  if (unjoined.size === 0) return { entries: yield* heads(yield* Clock.currentTimeMillis) }
+  return yield* new CacheTableError({ reason: new FoldIncomplete({ references: Array.from(unjoined.values()) }) })
 })
 
-/** How far the journal is staged, and in which generation of it: while that stays, so do the entries. */
+/** Stages everything, and compares it in a write that nothing can come between; nothing if entries were rewound meanwhile. */
+const compare = Effect.fnUntraced(function* (stream: StreamName, staging: Staging) {
+  const writer = yield* DurableWriter
+  const add = ({ collected, events }: TableEvents.Effects) => staging.stage(events, collected)
+  const { events, position } = yield* begin(stream)
+  yield* staging.stage(events, [])
+  let at: Position | undefined = position
+  while (at !== undefined && !at.complete) at = yield* readNext(stream, at, add)
+  if (at === undefined) return undefined
+  const last = at
+  return yield* writer.write(
+    Effect.gen(function* () {
+      let at: Position | undefined = { ...last, complete: false }
+      while (at !== undefined && !at.complete) at = yield* readNext(stream, at, add)
+      if (at === undefined) return undefined
+      const unjoined = yield* staging.unjoined
+      return { ...(yield* staging.differences), unjoined: Array.from(new Set(unjoined.map(({ key }) => key))) }
+    })
+  )
+})
+
+/** How far the journal is read, and in which generation of it: while that stays, so do the entries. */
 interface Position {
   readonly seq: number
   readonly generation: number
@@ -289,26 +276,36 @@ interface Position {
 const types = TableEvents.events.map(({ type }) => type)
 
 /** Begins with the state at the floor, if there is one. */
-const begin = Effect.fnUntraced(function* (stream: StreamName, token: string) {
+const begin = Effect.fnUntraced(function* (stream: StreamName) {
   const journal = yield* JournalStorage
-  const storage = yield* StepCacheStorage
-  const writer = yield* DurableWriter
-  return yield* writer.write(
-    Effect.gen(function* () {
-      const end = Number.MAX_SAFE_INTEGER
-      const { floor, generation } = yield* journal.read({ stream, after: end, upTo: end, types, limit: 1 })
-      yield* storage.stageNone(token)
-      if (floor > 0) {
-        const found = (yield* journal.states(stream, floor)).find((state) => state.fold === fold.key)
-        if (found === undefined) {
-          return yield* new JournalError({ reason: new CheckpointMissing({ fold: fold.key, stream, floor }) })
-        }
-        const accumulator = yield* Effect.fromResult(fold.begin(JSON.parse(found.state)))
-        yield* storage.stage(token, stateEvents(accumulator.state()), [])
-      }
-      return { seq: floor, generation, complete: false }
-    })
-  )
+  const end = Number.MAX_SAFE_INTEGER
+  const { floor, generation } = yield* journal.read({ stream, after: end, upTo: end, types, limit: 1 })
+  const position: Position = { seq: floor, generation, complete: false }
+  if (floor === 0) return { position, events: [] }
+  const found = (yield* journal.states(stream, floor)).find((state) => state.fold === fold.key)
+  if (found === undefined) {
+    return yield* new JournalError({ reason: new CheckpointMissing({ fold: fold.key, stream, floor }) })
+  }
+  const accumulator = yield* Effect.fromResult(fold.begin(JSON.parse(found.state)))
+  return { position, events: stateEvents(accumulator.state()) }
+})
+
+/** Reads a page; nothing when entries that were read are no longer what the journal has. */
+const readNext = Effect.fnUntraced(function* <E, R>(
+  stream: StreamName,
+  { generation, seq }: Position,
+  add: (effects: TableEvents.Effects) => Effect.Effect<void, E, R>
+): Effect.fn.Return<Position | undefined, SqlError | JournalError | E, JournalStorage | R> {
+  const journal = yield* JournalStorage
+  const page = yield* journal.read({ stream, after: seq, upTo: Number.MAX_SAFE_INTEGER, types, limit: pageSize })
+  if (page.generation !== generation || page.floor > seq + 1) return undefined
+  const effects: TableEvents.Collecting = { events: [], collected: [] }
+  for (const entry of page.entries) {
+    const error = TableEvents.add(effects, entry)
+    if (error !== undefined) return yield* error
+  }
+  yield* add(effects)
+  return { seq: page.through, generation, complete: page.complete }
 })
 
 /** Rows in the order of their ids; then a key that lost its entry loses it again. */
@@ -317,31 +314,6 @@ const stateEvents = ({ heads, ledger }: TableState): ReadonlyArray<StagedEvent> 
   const gone = new Set(rows.map(({ key }) => key).filter((key) => heads[key] === undefined))
   return [...rows.map(TableEvents.recorded), ...Array.from(gone, (key) => ({ key, ledger: null }) as const)]
 }
-
-/** Nothing when entries that were staged are no longer what the journal has. */
-const stageNext = Effect.fnUntraced(function* (
-  stream: StreamName,
-  token: string,
-  { generation, seq }: Position
-): Effect.fn.Return<
-  Position | undefined,
-  SqlError | JournalError | CacheTableError,
-  StepCacheStorage | JournalStorage | WriteTransaction
-> {
-  const journal = yield* JournalStorage
-  const storage = yield* StepCacheStorage
-  const page = yield* journal.read({ stream, after: seq, upTo: Number.MAX_SAFE_INTEGER, types, limit: pageSize })
-  if (page.generation !== generation || page.floor > seq + 1) return undefined
-  const effects: TableEvents.Effects = { events: [], collected: [] }
-  for (const entry of page.entries) {
-    const error = TableEvents.add(effects, entry)
-    if (error !== undefined) return yield* error
-  }
-  if (!(yield* storage.stage(token, effects.events, effects.collected))) {
-    return yield* new CacheTableError({ reason: new Overtaken() })
-  }
-  return { seq: page.through, generation, complete: page.complete }
-})
 
 const corruptResults = Effect.gen(function* () {
   const storage = yield* StepCacheStorage

@@ -107,6 +107,45 @@ export interface UnjoinedResult {
 }
 
 /**
+ * Makes ledger and heads what the journal tells, in the write that has emptied them.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Restoring {
+  /**
+   * Adds rows to the ledger, as they were, behind those that were restored before, then takes away those that were
+   * collected. Gives those whose results are not there: they are left out, and the write has to be rolled back.
+   */
+  readonly rows: (
+    events: ReadonlyArray<StagedEvent>,
+    collected: ReadonlyArray<number>
+  ) => Effect.Effect<ReadonlyArray<StoredLedgerRow>, SqlError, WriteTransaction>
+  /**
+   * Makes the heads what all events say: for each key the last one decides. Every entry counts as used `now`. Gives their
+   * number.
+   */
+  readonly heads: (now: number) => Effect.Effect<number, SqlError, WriteTransaction>
+}
+
+/**
+ * A place beside the tables for what the journal tells, to be compared with them.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Staging {
+  /** Adds events behind those that are staged, and rows of the ledger that were collected. */
+  readonly stage: (
+    events: ReadonlyArray<StagedEvent>,
+    collected: ReadonlyArray<number>
+  ) => Effect.Effect<void, SqlError>
+  /** Staged rows of the ledger, without those that were collected, whose results are not there. */
+  readonly unjoined: Effect.Effect<ReadonlyArray<UnjoinedResult>, SqlError>
+  readonly differences: Effect.Effect<StoredDifferences, SqlError>
+}
+
+/**
  * What may stay in the cache. An entry's bytes are those of its result and of its artifacts; what entries share counts
  * for each of them.
  *
@@ -166,25 +205,14 @@ export class StepCacheStorage extends Context.Service<
     /** Entries by key, behind a key, without their results. */
     readonly heads: (after: string, limit: number) => Effect.Effect<ReadonlyArray<StoredHead>, SqlError>
 
-    /** Forgets what is staged, and lets only the bearer of the token stage from now on. */
-    readonly stageNone: (token: string) => Effect.Effect<void, SqlError, WriteTransaction>
-    /**
-     * Stages events behind those that are staged, and rows of the ledger that were collected. Does nothing, and gives
-     * false, when another token has taken the place.
-     */
-    readonly stage: (
-      token: string,
-      events: ReadonlyArray<StagedEvent>,
-      collected: ReadonlyArray<number>
-    ) => Effect.Effect<boolean, SqlError, WriteTransaction>
-    /** Staged rows of the ledger, without those that were collected, whose results are not there. */
-    readonly unjoined: Effect.Effect<ReadonlyArray<UnjoinedResult>, SqlError>
-    readonly differences: Effect.Effect<StoredDifferences, SqlError>
-    /**
-     * Makes ledger and heads what is staged, and gives the number of heads. For each key the last event decides. Every
-     * entry counts as used `now`. Gives nothing when some are `unjoined`: the write has to be rolled back.
-     */
-    readonly replace: (now: number) => Effect.Effect<number | undefined, SqlError, WriteTransaction>
+    /** Forgets heads and ledger, and runs `use` with what makes them anew. */
+    readonly withRestoring: <A, E, R>(
+      use: (restoring: Restoring) => Effect.Effect<A, E, R>
+    ) => Effect.Effect<A, E | SqlError, R | WriteTransaction>
+    /** Runs `use` with a place for what the journal tells that is empty, and that nobody else uses meanwhile. */
+    readonly withStaging: <A, E, R>(
+      use: (staging: Staging) => Effect.Effect<A, E, R>
+    ) => Effect.Effect<A, E | SqlError, R>
     /** Results behind an id, in the order of their ids. */
     readonly results: (
       after: number,

@@ -4,7 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { SqlError } from "effect/sql/SqlError"
 import { Buffer } from "node:buffer"
-import type { StagedEvent, StepCacheStorage, StoredHead, StoredLedgerRow } from "../StepCacheStorage.ts"
+import type {
+  Restoring,
+  StagedEvent,
+  Staging,
+  StepCacheStorage,
+  StoredHead,
+  StoredLedgerRow
+} from "../StepCacheStorage.ts"
 
 /** The tables in memory. Values are never changed, only replaced. */
 interface State {
@@ -12,13 +19,6 @@ interface State {
   readonly ledger: Map<number, StoredLedgerRow>
   readonly heads: Map<string, { readonly ledger: number; readonly usedAt: number }>
   lastLedger: number
-  staging: Staging
-}
-
-interface Staging {
-  readonly token: string
-  readonly events: ReadonlyArray<StagedEvent>
-  readonly collected: ReadonlySet<number>
 }
 
 export const make: Effect.Effect<StepCacheStorage["Service"], never, DurableWriter> = Effect.map(
@@ -58,87 +58,94 @@ export const make: Effect.Effect<StepCacheStorage["Service"], never, DurableWrit
             .slice(0, limit)
             .flatMap((key) => headOf(state, key) ?? [])
         ),
-      ...staging({ change, look }),
+      withRestoring: withRestoring({ change }),
+      withStaging: withStaging({ look }),
+      results: (after, limit) =>
+        look((state) =>
+          Array.from(state.results, ([digest, value], i) => ({ id: i + 1, digest, value })).slice(after, after + limit)
+        ),
       ...collecting({ change, look })
     }
   }
 )
 
 // ---------------------------------------------------------------------------------------------------------------------
-// staging
+// restoring
 // ---------------------------------------------------------------------------------------------------------------------
 
-const staging = ({
-  change,
-  look
-}: Access): Pick<
-  StepCacheStorage["Service"],
-  "stageNone" | "stage" | "unjoined" | "differences" | "replace" | "results"
-> => ({
-  stageNone: (token) => change((state, undo) => setStaging(state, { token, events: [], collected: new Set() }, undo)),
-  stage: (token, events, collected) =>
-    change((state, undo) => {
-      const { staging } = state
-      if (staging.token !== token) return false
-      const all = {
-        token,
-        events: [...staging.events, ...events],
-        collected: new Set([...staging.collected, ...collected])
-      }
-      setStaging(state, all, undo)
-      return true
-    }),
-  unjoined: look((state) => stagedLedger(state).filter(({ digest }) => !state.results.has(digest))),
-  differences: look((state) => {
-    const ledger = new Map(stagedLedger(state).map((row) => [row.ledger, row]))
-    const heads = stagedHeads(state)
-    return {
-      missing: sorted([
-        ...Array.from(ledger.values()).flatMap((row) => (isSame(row, state.ledger.get(row.ledger)) ? [] : [row.key])),
-        ...Array.from(heads).flatMap(([key, ledger]) => (state.heads.get(key)?.ledger === ledger ? [] : [key]))
-      ]),
-      unexplained: sorted([
-        ...Array.from(state.ledger.values()).flatMap((row) => (ledger.has(row.ledger) ? [] : [row.key])),
-        ...Array.from(state.heads.keys()).filter((key) => !heads.has(key))
-      ])
+const withRestoring =
+  ({ change }: Pick<Access, "change">): StepCacheStorage["Service"]["withRestoring"] =>
+  (use) => {
+    const heads = new Map<string, number>()
+    const restoring: Restoring = {
+      rows: (events, collected) =>
+        change((state, undo) => {
+          decideHeads(heads, events)
+          const rows = events.filter(isRow)
+          for (const row of rows) put(state.ledger, row.ledger, row, undo)
+          for (const ledger of collected) put(state.ledger, ledger, undefined, undo)
+          state.lastLedger = Math.max(state.lastLedger, ...rows.map(({ ledger }) => ledger))
+          return rows.filter(({ digest }) => !state.results.has(digest))
+        }),
+      heads: (now) =>
+        change((state, undo) => {
+          for (const [key, ledger] of heads) put(state.heads, key, { ledger, usedAt: now }, undo)
+          return heads.size
+        })
     }
-  }),
-  replace: (now) =>
-    change((state, undo) => {
-      const ledger = stagedLedger(state)
-      const heads = stagedHeads(state)
-      if (ledger.some(({ digest }) => !state.results.has(digest))) return undefined
+    const clear = change((state, undo) => {
       for (const id of Array.from(state.ledger.keys())) put(state.ledger, id, undefined, undo)
       for (const key of Array.from(state.heads.keys())) put(state.heads, key, undefined, undo)
-      for (const row of ledger) put(state.ledger, row.ledger, row, undo)
-      for (const [key, ledger] of heads) put(state.heads, key, { ledger, usedAt: now }, undo)
-      state.lastLedger = Math.max(state.lastLedger, ...ledger.map(({ ledger }) => ledger))
-      return heads.size
-    }),
-  results: (after, limit) =>
-    look((state) =>
-      Array.from(state.results, ([digest, value], i) => ({ id: i + 1, digest, value })).slice(after, after + limit)
+    })
+    return Effect.andThen(
+      clear,
+      Effect.suspend(() => use(restoring))
     )
-})
+  }
 
-const setStaging = (state: State, staging: Staging, undo: Undo): void => {
-  const before = state.staging
-  state.staging = staging
-  undo.push(() => void (state.staging = before))
-}
-
-const stagedLedger = ({ staging: { collected, events } }: State): ReadonlyArray<StoredLedgerRow> =>
-  events.flatMap((event) => (event.ledger === null || collected.has(event.ledger) ? [] : [event]))
+const isRow = (event: StagedEvent): event is StoredLedgerRow => event.ledger !== null
 
 /** The last event of each key decides. */
-const stagedHeads = ({ staging: { events } }: State): ReadonlyMap<string, number> => {
-  const heads = new Map<string, number>()
+const decideHeads = (heads: Map<string, number>, events: ReadonlyArray<StagedEvent>): void => {
   for (const { key, ledger } of events) {
     if (ledger === null) heads.delete(key)
     else heads.set(key, ledger)
   }
-  return heads
 }
+
+// ---------------------------------------------------------------------------------------------------------------------
+// staging
+// ---------------------------------------------------------------------------------------------------------------------
+
+const withStaging =
+  ({ look }: Pick<Access, "look">): StepCacheStorage["Service"]["withStaging"] =>
+  (use) =>
+    Effect.suspend(() => {
+      const heads = new Map<string, number>()
+      const ledger = new Map<number, StoredLedgerRow>()
+      const staging: Staging = {
+        stage: (events, collected) =>
+          Effect.sync(() => {
+            decideHeads(heads, events)
+            for (const row of events.filter(isRow)) ledger.set(row.ledger, row)
+            for (const id of collected) ledger.delete(id)
+          }),
+        unjoined: look((state) => Array.from(ledger.values()).filter(({ digest }) => !state.results.has(digest))),
+        differences: look((state) => ({
+          missing: sorted([
+            ...Array.from(ledger.values()).flatMap((row) =>
+              isSame(row, state.ledger.get(row.ledger)) ? [] : [row.key]
+            ),
+            ...Array.from(heads).flatMap(([key, ledger]) => (state.heads.get(key)?.ledger === ledger ? [] : [key]))
+          ]),
+          unexplained: sorted([
+            ...Array.from(state.ledger.values()).flatMap((row) => (ledger.has(row.ledger) ? [] : [row.key])),
+            ...Array.from(state.heads.keys()).filter((key) => !heads.has(key))
+          ])
+        }))
+      }
+      return use(staging)
+    })
 
 const isSame = (row: StoredLedgerRow, that: StoredLedgerRow | undefined): boolean =>
   that !== undefined &&
@@ -251,8 +258,7 @@ const makeAccess = (writer: DurableWriter["Service"]): Access => {
     results: new Map(),
     ledger: new Map(),
     heads: new Map(),
-    lastLedger: 0,
-    staging: { token: "", events: [], collected: new Set() }
+    lastLedger: 0
   }
   return {
     change: (f) =>

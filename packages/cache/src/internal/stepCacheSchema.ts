@@ -8,8 +8,8 @@ import type { MigrationSet } from "@strata/durable/Migrations"
  * - The ledger only grows: its rows are never changed, and go with the collector. Its ids come from `AUTOINCREMENT`, as
  *   the journal names them.
  * - Which rows refer to which blob is kept by triggers, so that no write site can forget it.
- * - What is staged is what the journal tells, on its way into the tables; there is one staging at a time, whose token
- *   tells whose.
+ * - An entry is a row of the ledger with the same key. Triggers see to it: a foreign key would need an index by ledger
+ *   row, which costs more than all the rest when the tables are restored.
  * - Digests have 64 characters, recordings 32. Text is compared in bytes, SQLite's `BINARY` collation.
  */
 export const migrationsSqlite: MigrationSet = {
@@ -60,26 +60,46 @@ export const migrationsSqlite: MigrationSet = {
 
       `CREATE TABLE strata_cache (
         key TEXT NOT NULL PRIMARY KEY CHECK (length(key) = 64),
-        ledger INTEGER NOT NULL UNIQUE REFERENCES strata_cache_ledger (id),
+        ledger INTEGER NOT NULL,
         used_at INTEGER NOT NULL
       ) WITHOUT ROWID`,
-
-      `CREATE TABLE strata_cache_staged (
-        id INTEGER PRIMARY KEY,
-        key TEXT NOT NULL,
-        ledger INTEGER,
-        recording TEXT,
-        digest TEXT,
-        artifacts TEXT,
-        recorded_by TEXT,
-        recorded_at INTEGER,
-        action TEXT,
-        version TEXT,
-        duration_ms REAL,
-        from_tier TEXT
-      )`,
-      `CREATE TABLE strata_cache_staged_collected (ledger INTEGER PRIMARY KEY)`,
-      `CREATE TABLE strata_cache_staging (id INTEGER PRIMARY KEY CHECK (id = 1), token TEXT NOT NULL)`
+      `CREATE TRIGGER strata_cache_of_ledger BEFORE INSERT ON strata_cache
+      WHEN (SELECT key FROM strata_cache_ledger WHERE id = NEW.ledger) IS NOT NEW.key
+      BEGIN
+        SELECT RAISE(ABORT, 'an entry of the cache is a row of the ledger with its key');
+      END`,
+      `CREATE TRIGGER strata_cache_unchanged BEFORE UPDATE OF key, ledger ON strata_cache
+      BEGIN
+        SELECT RAISE(ABORT, 'an entry of the cache is replaced, not changed');
+      END`,
+      `CREATE TRIGGER strata_cache_ledger_in_use BEFORE DELETE ON strata_cache_ledger
+      WHEN EXISTS (SELECT 1 FROM strata_cache WHERE key = OLD.key AND ledger = OLD.id)
+      BEGIN
+        SELECT RAISE(ABORT, 'the ledger row of an entry stays');
+      END`
     ]
   }
 }
+
+/**
+ * Tables of this connection only, so that they cost no COMMIT: what the journal tells, on its way into the tables, and
+ * beside them when it is compared with them.
+ */
+export const temporaryTables: ReadonlyArray<string> = [
+  `CREATE TEMP TABLE IF NOT EXISTS strata_cache_event (id INTEGER PRIMARY KEY, key TEXT NOT NULL, ledger INTEGER)`,
+  `CREATE TEMP TABLE IF NOT EXISTS strata_cache_staged (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL,
+    ledger INTEGER,
+    recording TEXT,
+    digest TEXT,
+    artifacts TEXT,
+    recorded_by TEXT,
+    recorded_at INTEGER,
+    action TEXT,
+    version TEXT,
+    duration_ms REAL,
+    from_tier TEXT
+  )`,
+  `CREATE TEMP TABLE IF NOT EXISTS strata_cache_staged_collected (ledger INTEGER PRIMARY KEY)`
+]

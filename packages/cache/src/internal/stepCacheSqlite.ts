@@ -1,17 +1,26 @@
 import * as Migrations from "@strata/durable/Migrations"
 import * as Rows from "@strata/durable/Rows"
 import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 import type * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { StagedEvent, StepCacheStorage, StoredHead } from "../StepCacheStorage.ts"
-import { migrationsSqlite } from "./stepCacheSchema.ts"
+import type {
+  Restoring,
+  StagedEvent,
+  Staging,
+  StepCacheStorage,
+  StoredHead,
+  StoredLedgerRow
+} from "../StepCacheStorage.ts"
+import { migrationsSqlite, temporaryTables } from "./stepCacheSchema.ts"
 import * as Statements from "./stepCacheStatements.ts"
 
 export const make: Effect.Effect<StepCacheStorage["Service"], SqlError | Migrator.MigrationError, SqlClient.SqlClient> =
   Effect.gen(function* () {
     yield* Migrations.run(migrationsSqlite)
     const run = yield* Rows.run
+    for (const table of temporaryTables) yield* run(table)
     return {
       find: (key) =>
         Effect.map(run(Statements.find, [key]), ([row]) => row && { ...toHead(row), value: Rows.text(row[12]) }),
@@ -36,67 +45,158 @@ export const make: Effect.Effect<StepCacheStorage["Service"], SqlError | Migrato
       remove: (key, ledger) => Effect.map(run(Statements.remove, [key, ledger]), (rows) => rows.length > 0),
       touch: (now, key, ledger) => Effect.asVoid(run(Statements.touch, [key, ledger, now])),
       heads: (after, limit) => Effect.map(run(Statements.heads, [after, limit]), (rows) => rows.map(toHead)),
-      ...staging(run),
+      withRestoring: withRestoring(run),
+      results: readResults(run),
+      withStaging: withStaging(run),
       ...collecting(run)
     }
   })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// staging
+// restoring
 // ---------------------------------------------------------------------------------------------------------------------
 
-const staging = (
-  run: Rows.Run
-): Pick<StepCacheStorage["Service"], "stageNone" | "stage" | "unjoined" | "differences" | "replace" | "results"> => ({
-  stageNone: Effect.fnUntraced(function* (token) {
-    yield* run(Statements.dropStaged)
-    yield* run(Statements.dropCollected)
-    yield* run(Statements.beginStaging, [token])
-  }),
-
-  stage: Effect.fnUntraced(function* (token, events, collected) {
-    if ((yield* run(Statements.isStaging, [token])).length === 0) return false
-    const whole = events.length - (events.length % Statements.stagedAtOnce)
-    for (let start = 0; start < whole; start += Statements.stagedAtOnce) {
-      yield* run(Statements.stageMany, events.slice(start, start + Statements.stagedAtOnce).flatMap(stagedRow))
-    }
-    for (const event of events.slice(whole)) yield* run(Statements.stageOne, stagedRow(event))
-    if (collected.length > 0) yield* run(Statements.stageCollected, [JSON.stringify(collected)])
-    return true
-  }),
-
-  unjoined: Effect.map(run(Statements.unjoined), (rows) =>
-    rows.map((row) => ({ key: Rows.text(row[0]), digest: Rows.text(row[1]) }))
-  ),
-
-  differences: Effect.map(
-    Effect.all([run(Statements.missing), run(Statements.unexplained)]),
-    ([missing, unexplained]) => ({
-      missing: missing.map((row) => Rows.text(row[0])),
-      unexplained: unexplained.map((row) => Rows.text(row[0]))
+const withRestoring = (run: Rows.Run): StepCacheStorage["Service"]["withRestoring"] => {
+  const restoring: Restoring = {
+    rows: Effect.fnUntraced(function* (events, collected) {
+      yield* inBatches(run, events, pushEvent, Statements.addEvents, Statements.addEvent)
+      const unjoined = yield* restoreRows(run, events.filter(isRow))
+      if (collected.length > 0) yield* run(Statements.dropRows, [JSON.stringify(collected)])
+      return unjoined
+    }),
+    heads: Effect.fnUntraced(function* (now) {
+      yield* run(Statements.restoreHeads, [now])
+      const [row] = yield* run(Statements.countHeads)
+      return Rows.integer(row?.[0])
     })
-  ),
-
-  replace: (now) =>
+  }
+  const clear = Effect.gen(function* () {
+    yield* run(Statements.dropHeads)
+    yield* run(Statements.dropLedger)
+    yield* run(Statements.dropEvents)
+  })
+  return (use) =>
     withLargeCache(
       run,
-      Effect.gen(function* () {
-        yield* run(Statements.dropHeads)
-        yield* run(Statements.dropLedger)
-        yield* run(Statements.restoreLedger)
-        const [restored] = yield* run(Statements.isRestored)
-        if (Rows.integer(restored?.[0]) === 0) return undefined
-        yield* run(Statements.restoreHeads, [now])
-        const [row] = yield* run(Statements.countHeads)
-        return Rows.integer(row?.[0])
-      })
-    ),
+      Effect.andThen(
+        clear,
+        Effect.tap(
+          Effect.suspend(() => use(restoring)),
+          () => run(Statements.dropEvents)
+        )
+      )
+    )
+}
 
-  results: (after, limit) =>
+const readResults =
+  (run: Rows.Run): StepCacheStorage["Service"]["results"] =>
+  (after, limit) =>
     Effect.map(run(Statements.results, [after, limit]), (rows) =>
       rows.map((row) => ({ id: Rows.integer(row[0]), digest: Rows.text(row[1]), value: Rows.text(row[2]) }))
     )
+
+const restoreRows = Effect.fnUntraced(function* (run: Rows.Run, rows: ReadonlyArray<StoredLedgerRow>) {
+  const unjoined: Array<StoredLedgerRow> = []
+  for (let start = 0; start < rows.length; start += Statements.rowsAtOnce) {
+    const batch = rows.slice(start, start + Statements.rowsAtOnce)
+    yield* inBatches(run, batch, pushRow, Statements.restoreMany, Statements.restoreOne)
+    // Rows after the whole batch go one by one, and only the last one is counted: those are looked up anyway.
+    const [row] = batch.length === Statements.rowsAtOnce ? yield* run(Statements.changes) : []
+    if (Rows.integer(row?.[0] ?? -1) === batch.length) continue
+    for (const event of batch) {
+      if ((yield* run(Statements.hasResult, [event.digest])).length === 0) unjoined.push(event)
+    }
+  }
+  return unjoined
 })
+
+const isRow = (event: StagedEvent): event is StoredLedgerRow => event.ledger !== null
+
+// ---------------------------------------------------------------------------------------------------------------------
+// staging
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** The tables are those of the connection, which all fibers share. */
+const withStaging = (run: Rows.Run): StepCacheStorage["Service"]["withStaging"] => {
+  const turn = Semaphore.makeUnsafe(1)
+  const empty = Effect.andThen(run(Statements.dropStaged), run(Statements.dropCollected))
+  const staging: Staging = {
+    stage: Effect.fnUntraced(function* (events, collected) {
+      yield* inBatches(run, events, pushStaged, Statements.stageMany, Statements.stageOne)
+      if (collected.length > 0) yield* run(Statements.stageCollected, [JSON.stringify(collected)])
+    }),
+    unjoined: Effect.map(run(Statements.unjoined), (rows) =>
+      rows.map((row) => ({ key: Rows.text(row[0]), digest: Rows.text(row[1]) }))
+    ),
+    differences: Effect.map(
+      Effect.all([run(Statements.missing), run(Statements.unexplained)]),
+      ([missing, unexplained]) => ({
+        missing: missing.map((row) => Rows.text(row[0])),
+        unexplained: unexplained.map((row) => Rows.text(row[0]))
+      })
+    )
+  }
+  return (use) =>
+    turn.withPermit(
+      Effect.andThen(
+        empty,
+        Effect.ensuring(
+          Effect.suspend(() => use(staging)),
+          Effect.ignore(empty, { log: true })
+        )
+      )
+    )
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// batches
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Runs the long statement for as many items as it takes, as often as there are so many, and the short one for each of the rest. */
+const inBatches = Effect.fnUntraced(function* <A>(
+  run: Rows.Run,
+  items: ReadonlyArray<A>,
+  push: (parameters: Array<unknown>, item: A) => void,
+  many: string,
+  one: string
+) {
+  let start = 0
+  for (; start + Statements.rowsAtOnce <= items.length; start += Statements.rowsAtOnce) {
+    const parameters: Array<unknown> = []
+    for (let i = start; i < start + Statements.rowsAtOnce; i++) push(parameters, items[i]!)
+    yield* run(many, parameters)
+  }
+  for (; start < items.length; start++) {
+    const parameters: Array<unknown> = []
+    push(parameters, items[start]!)
+    yield* run(one, parameters)
+  }
+})
+
+const pushEvent = (parameters: Array<unknown>, event: StagedEvent): void => {
+  parameters.push(event.key, event.ledger)
+}
+
+const pushRow = (parameters: Array<unknown>, row: StoredLedgerRow): void => {
+  parameters.push(
+    row.key,
+    row.ledger,
+    row.recording,
+    row.digest,
+    row.artifacts,
+    row.recordedBy,
+    row.recordedAt,
+    row.action,
+    row.version,
+    row.durationMs,
+    row.from
+  )
+}
+
+const pushStaged = (parameters: Array<unknown>, event: StagedEvent): void => {
+  if (isRow(event)) pushRow(parameters, event)
+  else parameters.push(event.key, null, null, null, null, null, null, null, null, null, null)
+}
 
 /** With its usual cache, SQLite would write pages of the indices out again and again. */
 const withLargeCache = <A, E, R>(run: Rows.Run, effect: Effect.Effect<A, E, R>) =>
@@ -108,23 +208,6 @@ const withLargeCache = <A, E, R>(run: Rows.Run, effect: Effect.Effect<A, E, R>) 
     () => effect,
     (pages) => run(Statements.setCacheSize(pages))
   )
-
-const stagedRow = (event: StagedEvent): ReadonlyArray<unknown> =>
-  event.ledger === null
-    ? [event.key, null, null, null, null, null, null, null, null, null, null]
-    : [
-        event.key,
-        event.ledger,
-        event.recording,
-        event.digest,
-        event.artifacts,
-        event.recordedBy,
-        event.recordedAt,
-        event.action,
-        event.version,
-        event.durationMs,
-        event.from
-      ]
 
 // ---------------------------------------------------------------------------------------------------------------------
 // collecting

@@ -46,27 +46,25 @@ export const dropStaged = "DELETE FROM strata_cache_staged"
 
 export const dropCollected = "DELETE FROM strata_cache_staged_collected"
 
-/** Parameter: token. */
-export const beginStaging = `
-INSERT INTO strata_cache_staging (id, token) VALUES (1, ?1) ON CONFLICT (id) DO UPDATE SET token = excluded.token`
-
-/** Parameter: token. */
-export const isStaging = "SELECT 1 FROM strata_cache_staging WHERE token = ?1"
-
 const stagedColumns =
   "key, ledger, recording, digest, artifacts, recorded_by, recorded_at, action, version, duration_ms, from_tier"
 
-/** How many rows the long statement takes. */
-export const stagedAtOnce = 50
+/** How many rows the long statements take. */
+export const rowsAtOnce = 50
 
-const insertStaged = (rows: number): string =>
-  `INSERT INTO strata_cache_staged (${stagedColumns}) VALUES ${Array<string>(rows).fill("(?,?,?,?,?,?,?,?,?,?,?)").join(",")}`
+const rows = (count: number, columns: number): string =>
+  Array<string>(count)
+    .fill(`(${Array<string>(columns).fill("?").join(",")})`)
+    .join(",")
+
+const insertStaged = (count: number): string =>
+  `INSERT INTO strata_cache_staged (${stagedColumns}) VALUES ${rows(count, 11)}`
 
 /** Parameters: the columns, in order. */
 export const stageOne = insertStaged(1)
 
 /** Parameters: the columns of all rows, one row after the other. */
-export const stageMany = insertStaged(stagedAtOnce)
+export const stageMany = insertStaged(rowsAtOnce)
 
 /** Parameter: ids of ledger rows as a JSON array. */
 export const stageCollected = `
@@ -107,22 +105,46 @@ SELECT h.key FROM strata_cache AS h
 WHERE h.key NOT IN (SELECT key FROM (${last}) WHERE ledger IS NOT NULL)
 ORDER BY key`
 
+// ---------------------------------------------------------------------------------------------------------------------
+// restoring
+// ---------------------------------------------------------------------------------------------------------------------
+
 export const dropHeads = "DELETE FROM strata_cache"
 
 export const dropLedger = "DELETE FROM strata_cache_ledger"
 
-/** Leaves out the rows that {@link unjoined} gives. */
-export const restoreLedger = `
+export const dropEvents = "DELETE FROM strata_cache_event"
+
+/** Leaves out rows whose results are not there. */
+const restoreLedger = (count: number): string => `
+WITH s (${stagedColumns}) AS (VALUES ${rows(count, 11)})
 INSERT INTO strata_cache_ledger
   (id, key, recording, result, artifacts, recorded_by, recorded_at, action, version, duration_ms, from_tier)
 SELECT s.ledger, s.key, s.recording, r.id,
   s.artifacts, s.recorded_by, s.recorded_at, s.action, s.version, s.duration_ms, s.from_tier
-FROM strata_cache_staged AS s CROSS JOIN strata_cache_result AS r ON r.digest = s.digest
-WHERE s.ledger IS NOT NULL AND s.ledger NOT IN (SELECT ledger FROM strata_cache_staged_collected)
-ORDER BY s.id`
+FROM s CROSS JOIN strata_cache_result AS r ON r.digest = s.digest`
 
-/** Whether all rows that are staged are in the ledger. */
-export const isRestored = `SELECT (SELECT count(*) FROM strata_cache_ledger) = (SELECT count(*) FROM ${live})`
+/** Parameters: the columns of a staged row, in order. */
+export const restoreOne = restoreLedger(1)
+
+/** Parameters: the columns of all rows, one row after the other. */
+export const restoreMany = restoreLedger(rowsAtOnce)
+
+export const changes = "SELECT changes()"
+
+/** Parameter: digest. */
+export const hasResult = "SELECT 1 FROM strata_cache_result WHERE digest = ?1"
+
+/** Parameter: ids as a JSON array. */
+export const dropRows = "DELETE FROM strata_cache_ledger WHERE id IN (SELECT value FROM json_each(?1))"
+
+const insertEvents = (count: number): string => `INSERT INTO strata_cache_event (key, ledger) VALUES ${rows(count, 2)}`
+
+/** Parameters: key, id of the ledger row or null. */
+export const addEvent = insertEvents(1)
+
+/** Parameters: those of all events, one after the other. */
+export const addEvents = insertEvents(rowsAtOnce)
 
 export const cacheSize = "PRAGMA cache_size"
 
@@ -131,10 +153,10 @@ export const raiseCacheSize = "PRAGMA cache_size = -65536"
 
 export const setCacheSize = (pages: number): string => `PRAGMA cache_size = ${pages}`
 
-/** Parameter: time. */
+/** Of each key the last event decides: SQLite takes the other columns from the row with the greatest id. Parameter: time. */
 export const restoreHeads = `
 INSERT INTO strata_cache (key, ledger, used_at)
-SELECT key, ledger, ?1 FROM (${last}) WHERE ledger IS NOT NULL`
+SELECT key, ledger, ?1 FROM (SELECT key, ledger, max(id) FROM strata_cache_event GROUP BY key) WHERE ledger IS NOT NULL`
 
 export const countHeads = "SELECT count(*) FROM strata_cache"
 
@@ -168,7 +190,7 @@ ORDER BY h.key`
 export const deleteLedger = `
 DELETE FROM strata_cache_ledger AS l
 WHERE (l.recorded_at < ?1 OR l.id IN (SELECT value FROM json_each(?2)))
-  AND NOT EXISTS (SELECT 1 FROM strata_cache AS h WHERE h.ledger = l.id)
+  AND NOT EXISTS (SELECT 1 FROM strata_cache AS h WHERE h.key = l.key AND h.ledger = l.id)
 RETURNING id`
 
 export const deleteResults = `

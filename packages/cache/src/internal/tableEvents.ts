@@ -15,6 +15,12 @@ export type TableEvent = Event.Typed<(typeof events)[number]>
 
 /** What events do to the tables. */
 export interface Effects {
+  readonly events: ReadonlyArray<StagedEvent>
+  readonly collected: ReadonlyArray<number>
+}
+
+/** Effects to which more are added. */
+export interface Collecting extends Effects {
   readonly events: Array<StagedEvent>
   readonly collected: Array<number>
 }
@@ -42,7 +48,7 @@ export const recorded = ({
 })
 
 /** Adds what one entry of the journal does. Most are of a form that is seen at once; Schemas look at the others. */
-export const add = (effects: Effects, entry: JournalEntry): JournalError | undefined => {
+export const add = (effects: Collecting, entry: JournalEntry): JournalError | undefined => {
   const payload: Schema.Json = JSON.parse(entry.payload)
   if (entry.type === Recorded.type && isRecorded(payload)) {
     effects.events.push(recorded(payload))
@@ -65,7 +71,7 @@ export const add = (effects: Effects, entry: JournalEntry): JournalError | undef
 
 const decode = Event.decoderResult(events)
 
-const apply = (effects: Effects, event: TableEvent): void => {
+const apply = (effects: Collecting, event: TableEvent): void => {
   switch (event.type) {
     case "cache-recorded":
       effects.events.push(recorded(event.payload))

@@ -208,5 +208,5 @@ const rows = Effect.map(
 const forget = Effect.gen(function* () {
   const storage = yield* StepCacheStorage
   const writer = yield* DurableWriter
-  yield* writer.write(Effect.andThen(storage.stageNone("empty"), storage.replace(0)))
+  yield* writer.write(storage.withRestoring(({ heads }) => heads(0)))
 })
