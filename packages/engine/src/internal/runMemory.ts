@@ -1,0 +1,344 @@
+import { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { SqlError } from "effect/sql/SqlError"
+import type { ActivityOutcome, Claimed, RunStore, StoredOwner, StoredRun, Wake, Waker } from "../RunStore.ts"
+import * as RunRows from "./runRows.ts"
+
+type Store = RunStore["Service"]
+
+export const make: Effect.Effect<Store, never, DurableWriter> = Effect.map(DurableWriter, (writer) => {
+  const access = makeAccess(writer)
+  return { ...running(access), ...owning(access), ...reading(access), ...changing(access) }
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// state
+// ---------------------------------------------------------------------------------------------------------------------
+
+type Undo = () => void
+
+/** Rows are replaced, never changed, so that an undo has but to put the old one back. */
+interface State {
+  readonly runs: Map<string, StoredRun>
+  readonly executionIds: Map<number, string>
+  readonly outcomes: Map<number, Map<string, ActivityOutcome>>
+  readonly waiters: Map<number, ReadonlySet<string>>
+  readonly owners: Map<number, StoredOwner>
+  /** Numbers are not given back by a rollback. */
+  lastRun: number
+  lastOwner: number
+}
+
+interface Access {
+  readonly change: <A>(f: (state: State, undo: Array<Undo>) => A) => Effect.Effect<A, never, WriteTransaction>
+  readonly look: <A>(f: (state: State) => A) => Effect.Effect<A, SqlError>
+}
+
+const makeAccess = (writer: DurableWriter["Service"]): Access => {
+  const state: State = {
+    runs: new Map(),
+    executionIds: new Map(),
+    outcomes: new Map(),
+    waiters: new Map(),
+    owners: new Map(),
+    lastRun: 0,
+    lastOwner: 0
+  }
+  return {
+    change: (f) =>
+      WriteTransaction.use((transaction) => {
+        const undo: Array<Undo> = []
+        return Effect.map(
+          transaction.onRollback(() => {
+            for (let i = undo.length - 1; i >= 0; i--) undo[i]!()
+          }),
+          () => f(state, undo)
+        )
+      }),
+    look: (f) =>
+      Effect.flatMap(Effect.serviceOption(WriteTransaction), (transaction) => {
+        const look = Effect.sync(() => f(state))
+        // Waits for the write of another fiber, as on a database with one connection.
+        return Option.isSome(transaction) ? look : writer.write(look)
+      })
+  }
+}
+
+const put = <K, A>(target: Map<K, A>, key: K, value: A | undefined, undo: Array<Undo>): void => {
+  const before = target.get(key)
+  set(target, key, value)
+  undo.push(() => set(target, key, before))
+}
+
+const set = <K, A>(target: Map<K, A>, key: K, value: A | undefined): void => {
+  if (value === undefined) target.delete(key)
+  else target.set(key, value)
+}
+
+const save = (state: State, run: StoredRun, undo: Array<Undo>): StoredRun => {
+  put(state.runs, run.executionId, run, undo)
+  return run
+}
+
+const byId = (state: State, id: number): StoredRun | undefined => {
+  const executionId = state.executionIds.get(id)
+  return executionId === undefined ? undefined : state.runs.get(executionId)
+}
+
+/** The run, if it is still as it was claimed. */
+const claimed = (state: State, { fence, id }: Claimed): StoredRun | undefined => {
+  const run = byId(state, id)
+  return run !== undefined && run.fence === fence && run.status === "running" ? run : undefined
+}
+
+const insert = (state: State, run: StoredRun, undo: Array<Undo>): StoredRun => {
+  put(state.executionIds, run.id, run.executionId, undo)
+  put(state.outcomes, run.id, new Map(), undo)
+  return save(state, run, undo)
+}
+
+const key = ({ attempt, name }: { readonly name: string; readonly attempt: number }): string => `${attempt}/${name}`
+
+// ---------------------------------------------------------------------------------------------------------------------
+// running
+// ---------------------------------------------------------------------------------------------------------------------
+
+const running = ({ change }: Access): Pick<Store, "start" | "await" | "record" | "suspend" | "complete" | "wake"> => ({
+  start: (now, runs) =>
+    change((state, undo) =>
+      runs.flatMap((run) =>
+        state.runs.has(run.executionId) ? [] : [insert(state, RunRows.started(now, ++state.lastRun, run), undo)]
+      )
+    ),
+
+  await: (executionId, parent) =>
+    change((state, undo) => {
+      const run = state.runs.get(executionId)
+      if (run === undefined || run.status === "completed") return false
+      if (run.parent !== parent) {
+        put(state.waiters, run.id, new Set([...(state.waiters.get(run.id) ?? []), parent]), undo)
+      }
+      return true
+    }),
+
+  record: (_now, outcomes) =>
+    change((state, undo) =>
+      outcomes.flatMap(({ attempt, digest, exit, fence, id, name }, place) => {
+        const run = claimed(state, { id, fence })
+        const rows = state.outcomes.get(id)
+        if (run === undefined || rows === undefined || rows.has(key({ name, attempt }))) return []
+        put(rows, key({ name, attempt }), { name, attempt, exit, digest }, undo)
+        return [place]
+      })
+    ),
+
+  suspend: (now, suspensions) =>
+    change((state, undo) =>
+      suspensions.flatMap((suspension) => {
+        const run = claimed(state, suspension)
+        if (run === undefined) return []
+        const stays = suspension.held ? run.calls !== suspension.calls : run.wakes !== suspension.wakes
+        const { cause, held } = suspension
+        return [
+          save(
+            state,
+            stays
+              ? { ...run, updatedAt: now }
+              : { ...run, status: "suspended", owner: null, held, cause: held ? cause : null, updatedAt: now },
+            undo
+          )
+        ]
+      })
+    ),
+
+  complete: (now, results) =>
+    change((state, undo) => {
+      const completed: Array<number> = []
+      const waiting = new Set<string>()
+      for (const { result, ...at } of results) {
+        const run = claimed(state, at)
+        if (run === undefined) continue
+        save(state, { ...run, status: "completed", result, owner: null, updatedAt: now, settledAt: now }, undo)
+        completed.push(run.id)
+        if (run.parent !== null) waiting.add(run.parent)
+        for (const parent of state.waiters.get(run.id) ?? []) waiting.add(parent)
+        put(state.waiters, run.id, undefined, undo)
+      }
+      return { completed, waiting: [...waiting] }
+    }),
+
+  wake: (now, wakes, waker) =>
+    change((state, undo) =>
+      RunRows.merged(wakes).flatMap((wake) => {
+        const run = state.runs.get(wake.executionId)
+        return run === undefined || run.status === "completed" ? [] : [save(state, woken(now, run, wake, waker), undo)]
+      })
+    )
+})
+
+const woken = (now: number, run: StoredRun, wake: Wake, waker: Waker | undefined): StoredRun => {
+  const starts = run.status === "suspended" && (!run.held || wake.explicit)
+  const claims =
+    run.owner === null &&
+    (starts || run.status === "running") &&
+    waker !== undefined &&
+    waker.workflows.includes(run.workflow)
+  return {
+    ...run,
+    wakes: run.wakes + 1,
+    calls: run.calls + (wake.explicit ? 1 : 0),
+    interrupted: run.interrupted === "unsafe" ? "unsafe" : (wake.interrupt ?? run.interrupted),
+    status: starts ? "running" : run.status,
+    held: run.held && !starts,
+    cause: starts ? null : run.cause,
+    owner: claims ? waker.owner : run.owner,
+    fence: run.fence + (claims ? 1 : 0),
+    updatedAt: now
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// owning
+// ---------------------------------------------------------------------------------------------------------------------
+
+const owning = ({
+  change,
+  look
+}: Access): Pick<Store, "claim" | "release" | "owned" | "enroll" | "renew" | "owners" | "retire"> => ({
+  claim: (now, waker, limit) =>
+    change((state, undo) =>
+      sorted(state, (run) => run.status === "running" && run.owner === null && waker.workflows.includes(run.workflow))
+        .slice(0, limit)
+        .map((run) => save(state, { ...run, owner: waker.owner, fence: run.fence + 1, updatedAt: now }, undo))
+    ),
+  release: (now, runs) =>
+    change((state, undo) => {
+      for (const at of runs) {
+        const run = claimed(state, at)
+        if (run !== undefined) save(state, { ...run, owner: null, updatedAt: now }, undo)
+      }
+    }),
+  owned: (owner) => look((state) => sorted(state, (run) => run.owner === owner)),
+
+  enroll: (owner) =>
+    change((state, undo) => {
+      const id = ++state.lastOwner
+      put(state.owners, id, { ...owner, id }, undo)
+      return id
+    }),
+  renew: (id, leaseUntil) =>
+    change((state, undo) => {
+      const owner = state.owners.get(id)
+      if (owner !== undefined) put(state.owners, id, { ...owner, leaseUntil }, undo)
+      return owner !== undefined
+    }),
+  owners: look((state) => [...state.owners.values()]),
+  retire: (now, owners) =>
+    change((state, undo) => {
+      const retired = owners.filter(({ id, leaseUntil }) => state.owners.get(id)?.leaseUntil === leaseUntil)
+      for (const { id } of retired) put(state.owners, id, undefined, undo)
+      for (const run of sorted(state, ({ owner }) => retired.some(({ id }) => id === owner))) {
+        save(state, { ...run, owner: null, fence: run.fence + 1, updatedAt: now }, undo)
+      }
+    })
+})
+
+const sorted = (state: State, filter: (run: StoredRun) => boolean): ReadonlyArray<StoredRun> =>
+  [...state.runs.values()].filter(filter).toSorted((a, b) => a.id - b.id)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// reading
+// ---------------------------------------------------------------------------------------------------------------------
+
+const reading = ({ look }: Access): Pick<Store, "find" | "outcomes" | "completedOf" | "list" | "settled"> => ({
+  find: (executionIds) =>
+    look((state) =>
+      [...new Set(executionIds)].flatMap((id) => state.runs.get(id) ?? []).toSorted((a, b) => a.id - b.id)
+    ),
+  outcomes: (id) => look((state) => [...(state.outcomes.get(id)?.values() ?? [])]),
+  completedOf: (executionIds) =>
+    look((state) => executionIds.filter((id) => state.runs.get(id)?.status === "completed")),
+  list: ({ before, limit, status, workflow }) =>
+    look((state) =>
+      sorted(
+        state,
+        (run) =>
+          run.id < before &&
+          (status === undefined || run.status === status) &&
+          (workflow === undefined || run.workflow === workflow)
+      )
+        .toReversed()
+        .slice(0, limit)
+    ),
+  settled: (settledBefore, limit) =>
+    look((state) =>
+      sorted(state, ({ settledAt }) => settledAt !== null && settledAt < settledBefore)
+        .toSorted((a, b) => a.settledAt! - b.settledAt!)
+        .slice(0, limit)
+    )
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// changing
+// ---------------------------------------------------------------------------------------------------------------------
+
+const changing = ({ change }: Access): Pick<Store, "rewind" | "fork" | "remove"> => ({
+  rewind: (now, executionId, { interruption, outcomes, result }) =>
+    change((state, undo) => {
+      const run = state.runs.get(executionId)
+      if (run === undefined) return undefined
+      const rows = state.outcomes.get(run.id)
+      for (const outcome of outcomes) if (rows !== undefined) put(rows, key(outcome), undefined, undo)
+      const remains = run.status === "completed" && !result
+      return save(
+        state,
+        {
+          ...run,
+          status: remains ? "completed" : "suspended",
+          held: !remains,
+          cause: null,
+          result: result ? null : run.result,
+          settledAt: result ? null : run.settledAt,
+          interrupted: interruption ? "none" : run.interrupted,
+          owner: null,
+          fence: run.fence + 1,
+          updatedAt: now
+        },
+        undo
+      )
+    }),
+
+  fork: (now, from, to, outcomes) =>
+    change((state, undo) => {
+      const source = state.runs.get(from)
+      if (source === undefined || state.runs.has(to)) return undefined
+      const { payload, workflow } = source
+      const started = RunRows.started(now, ++state.lastRun, {
+        executionId: to,
+        workflow,
+        payload,
+        parent: null,
+        owner: null
+      })
+      const forked = insert(state, { ...started, status: "suspended", held: true }, undo)
+      const rows = state.outcomes.get(source.id)
+      for (const outcome of outcomes) {
+        const row = rows?.get(key(outcome))
+        if (row !== undefined) put(state.outcomes.get(forked.id)!, key(outcome), row, undo)
+      }
+      return forked
+    }),
+
+  remove: (executionIds) =>
+    change((state, undo) => {
+      const runs = executionIds.flatMap((id) => state.runs.get(id) ?? []).filter(({ status }) => status === "completed")
+      for (const { executionId, id } of runs) {
+        put(state.runs, executionId, undefined, undo)
+        put(state.executionIds, id, undefined, undo)
+        put(state.outcomes, id, undefined, undo)
+        put(state.waiters, id, undefined, undo)
+      }
+      return runs.length
+    })
+})

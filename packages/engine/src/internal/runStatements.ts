@@ -1,0 +1,216 @@
+/*
+ * Every statement is one fixed text, so that the driver finds it prepared, and batches are one JSON parameter. Joins are
+ * in a fixed order (`CROSS JOIN`), from the batch to the table.
+ */
+
+const columns =
+  "id, execution_id, workflow, parent, payload, status, held, cause, result, interrupted, owner, fence, wakes, calls, " +
+  "started_at, updated_at, settled_at"
+
+// ---------------------------------------------------------------------------------------------------------------------
+// running
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Parameters: `[[execution id, workflow, parent, payload, owner], …]` as JSON, time. */
+export const start = `
+INSERT INTO strata_run (execution_id, workflow, parent, payload, status, owner, fence, started_at, updated_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, 'running', value ->> 4, value ->> 4 IS NOT NULL, ?2, ?2
+FROM json_each(?1) WHERE true
+ON CONFLICT (execution_id) DO NOTHING
+RETURNING id, execution_id`
+
+/** Parameters: execution id, parent. */
+export const addWaiter = `
+INSERT INTO strata_run_waiter (run, parent)
+SELECT id, ?2 FROM strata_run WHERE execution_id = ?1 AND parent IS NOT ?2
+ON CONFLICT DO NOTHING`
+
+export const isOpen = `SELECT 1 FROM strata_run WHERE execution_id = ?1 AND status <> 'completed'`
+
+/** Parameters: `[[id, fence, name, attempt, exit, digest], …]` as JSON, time. */
+export const record = `
+INSERT INTO strata_run_activity (run, name, attempt, exit, digest, completed_at)
+SELECT r.id, j.value ->> 2, j.value ->> 3, j.value ->> 4, j.value ->> 5, ?2
+FROM json_each(?1) AS j
+CROSS JOIN strata_run AS r ON r.id = j.value ->> 0 AND r.fence = j.value ->> 1 AND r.status = 'running'
+WHERE true
+ON CONFLICT (run, name, attempt) DO NOTHING
+RETURNING run, name, attempt`
+
+/** Parameters: `[[id, fence, wakes, calls, held, cause], …]` as JSON, time. */
+export const suspend = `
+UPDATE strata_run SET
+  status = iif(j.stay, 'running', 'suspended'),
+  owner = iif(j.stay, owner, NULL),
+  held = iif(j.stay, 0, j.held),
+  cause = iif(j.stay, NULL, j.cause),
+  updated_at = ?2
+FROM (
+  SELECT r.id, b.value ->> 4 AS held, b.value ->> 5 AS cause,
+    iif(b.value ->> 4, r.calls <> b.value ->> 3, r.wakes <> b.value ->> 2) AS stay
+  FROM json_each(?1) AS b
+  CROSS JOIN strata_run AS r ON r.id = b.value ->> 0 AND r.fence = b.value ->> 1 AND r.status = 'running'
+) AS j
+WHERE strata_run.id = j.id
+RETURNING ${columns}`
+
+/** Parameters: `[[id, fence, result], …]` as JSON, time. */
+export const complete = `
+UPDATE strata_run SET status = 'completed', result = j.result, settled_at = ?2, updated_at = ?2, owner = NULL
+FROM (
+  SELECT r.id, b.value ->> 2 AS result
+  FROM json_each(?1) AS b
+  CROSS JOIN strata_run AS r ON r.id = b.value ->> 0 AND r.fence = b.value ->> 1 AND r.status = 'running'
+) AS j
+WHERE strata_run.id = j.id
+RETURNING id, parent`
+
+/** Parameter: ids as a JSON array. */
+export const takeWaiters = `
+DELETE FROM strata_run_waiter WHERE run IN (SELECT value FROM json_each(?1)) RETURNING parent`
+
+/** Parameters: `[[execution id, explicit, interruption], …]` as JSON, time, owner, workflows as a JSON array. */
+export const wake = `
+UPDATE strata_run SET
+  wakes = wakes + 1,
+  calls = calls + j.explicit,
+  interrupted = iif(interrupted = 'unsafe', interrupted, ifnull(j.interruption, interrupted)),
+  status = iif(j.starts, 'running', status),
+  held = iif(j.starts, 0, held),
+  cause = iif(j.starts, NULL, cause),
+  owner = iif(j.claims, ?3, owner),
+  fence = fence + j.claims,
+  updated_at = ?2
+FROM (
+  SELECT w.*, w.runs AND w.owner IS NULL AND ?3 IS NOT NULL
+    AND w.workflow IN (SELECT value FROM json_each(?4)) AS claims
+  FROM (
+    SELECT r.id, r.owner, r.workflow, b.value ->> 1 AS explicit, b.value ->> 2 AS interruption,
+      r.status = 'suspended' AND (r.held = 0 OR b.value ->> 1) AS starts,
+      r.status = 'running' OR r.held = 0 OR b.value ->> 1 AS runs
+    FROM json_each(?1) AS b
+    CROSS JOIN strata_run AS r ON r.execution_id = b.value ->> 0 AND r.status <> 'completed'
+  ) AS w
+) AS j
+WHERE strata_run.id = j.id
+RETURNING ${columns}`
+
+// ---------------------------------------------------------------------------------------------------------------------
+// owning
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Parameters: owner, time, workflows as a JSON array, limit. */
+export const claim = `
+UPDATE strata_run SET owner = ?1, fence = fence + 1, updated_at = ?2
+WHERE id IN (
+  SELECT id FROM strata_run INDEXED BY strata_run_waiting
+  WHERE status = 'running' AND owner IS NULL AND workflow IN (SELECT value FROM json_each(?3))
+  ORDER BY id LIMIT ?4
+)
+RETURNING ${columns}`
+
+/** Parameters: `[[id, fence], …]` as JSON, time. */
+export const release = `
+UPDATE strata_run SET owner = NULL, updated_at = ?2
+FROM (
+  SELECT r.id FROM json_each(?1) AS b
+  CROSS JOIN strata_run AS r ON r.id = b.value ->> 0 AND r.fence = b.value ->> 1 AND r.status = 'running'
+) AS j
+WHERE strata_run.id = j.id`
+
+export const owned = `
+SELECT id, fence, wakes, calls, interrupted FROM strata_run INDEXED BY strata_run_owned WHERE owner = ?1`
+
+export const enroll = `
+INSERT INTO strata_run_owner (host, pid, process, lease_until) VALUES (?1, ?2, ?3, ?4) RETURNING id`
+
+export const renew = `UPDATE strata_run_owner SET lease_until = ?2 WHERE id = ?1 RETURNING id`
+
+export const owners = `SELECT id, host, pid, process, lease_until FROM strata_run_owner ORDER BY id`
+
+/** Parameter: `[[id, lease], …]` as JSON. */
+export const retire = `
+DELETE FROM strata_run_owner
+WHERE id IN (
+  SELECT o.id FROM json_each(?1) AS b
+  CROSS JOIN strata_run_owner AS o ON o.id = b.value ->> 0 AND o.lease_until = b.value ->> 1
+)
+RETURNING id`
+
+/** Parameters: ids of owners as a JSON array, time. */
+export const takeRuns = `
+UPDATE strata_run SET owner = NULL, fence = fence + 1, updated_at = ?2
+WHERE id IN (
+  SELECT r.id FROM json_each(?1) AS b CROSS JOIN strata_run AS r INDEXED BY strata_run_owned ON r.owner = b.value
+)`
+
+// ---------------------------------------------------------------------------------------------------------------------
+// reading
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Parameter: execution ids as a JSON array. */
+export const find = `
+SELECT ${columns} FROM strata_run WHERE execution_id IN (SELECT value FROM json_each(?1)) ORDER BY id`
+
+export const outcomes = `SELECT name, attempt, exit, digest FROM strata_run_activity WHERE run = ?1`
+
+/** Parameter: execution ids as a JSON array. */
+export const completedOf = `
+SELECT r.execution_id FROM json_each(?1) AS b
+CROSS JOIN strata_run AS r ON r.execution_id = b.value AND r.status = 'completed'`
+
+/** Parameters: before, status or null, workflow or null, limit. */
+export const list = `
+SELECT ${columns} FROM strata_run
+WHERE id < ?1 AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR workflow = ?3)
+ORDER BY id DESC LIMIT ?4`
+
+/** Parameters: time, limit. */
+export const settled = `
+SELECT ${columns} FROM strata_run INDEXED BY strata_run_settled
+WHERE settled_at IS NOT NULL AND settled_at < ?1 ORDER BY settled_at, id LIMIT ?2`
+
+// ---------------------------------------------------------------------------------------------------------------------
+// changing
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Parameters: execution id, `[[name, attempt], …]` as JSON. */
+export const dropOutcomes = `
+DELETE FROM strata_run_activity
+WHERE run = (SELECT id FROM strata_run WHERE execution_id = ?1)
+  AND (name, attempt) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?2))`
+
+/** Parameters: execution id, whether the result goes, whether the interruption goes, time. */
+export const rewind = `
+UPDATE strata_run SET
+  status = iif(status = 'completed' AND NOT ?2, status, 'suspended'),
+  held = iif(status = 'completed' AND NOT ?2, 0, 1),
+  cause = NULL,
+  result = iif(?2, NULL, result),
+  settled_at = iif(?2, NULL, settled_at),
+  interrupted = iif(?3, 'none', interrupted),
+  owner = NULL,
+  fence = fence + 1,
+  updated_at = ?4
+WHERE execution_id = ?1
+RETURNING ${columns}`
+
+/** Parameters: execution id, that of the new run, time. */
+export const fork = `
+INSERT INTO strata_run (execution_id, workflow, parent, payload, status, held, started_at, updated_at)
+SELECT ?2, workflow, NULL, payload, 'suspended', 1, ?3, ?3 FROM strata_run WHERE execution_id = ?1
+ON CONFLICT (execution_id) DO NOTHING
+RETURNING ${columns}`
+
+/** Parameters: execution id, id of the new run, `[[name, attempt], …]` as JSON. */
+export const copyOutcomes = `
+INSERT INTO strata_run_activity (run, name, attempt, exit, digest, completed_at)
+SELECT ?2, name, attempt, exit, digest, completed_at FROM strata_run_activity
+WHERE run = (SELECT id FROM strata_run WHERE execution_id = ?1)
+  AND (name, attempt) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?3))`
+
+/** Parameter: execution ids as a JSON array. */
+export const remove = `
+DELETE FROM strata_run
+WHERE execution_id IN (SELECT value FROM json_each(?1)) AND status = 'completed'
+RETURNING id`
