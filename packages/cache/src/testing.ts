@@ -8,6 +8,13 @@ export {
    * @since 0.1.0
    * @category suites
    */
+  arbitrationSuite
+} from "./testing/arbitrationSuite.ts"
+export {
+  /**
+   * @since 0.1.0
+   * @category suites
+   */
   artifactStoreSuite
 } from "./testing/artifactStoreSuite.ts"
 export {

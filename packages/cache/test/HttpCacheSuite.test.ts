@@ -1,12 +1,18 @@
 import * as ArtifactStore from "@strata/cache/ArtifactStore"
 import * as HttpCache from "@strata/cache/HttpCache"
 import * as StepCache from "@strata/cache/StepCache"
-import { artifactStoreSuite, stepCacheSuite } from "@strata/cache/testing"
+import { arbitrationSuite, artifactStoreSuite, stepCacheSuite } from "@strata/cache/testing"
 import * as CacheServer from "@strata/cache/testing/cacheServer"
 import * as Nginx from "@strata/cache/testing/nginx"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+
+/** Clients of one empty server. */
+const clientsOf =
+  <E>(server: Effect.Effect<{ readonly url: string }, E, Scope.Scope>) =>
+  (count: number) =>
+    Effect.flatMap(server, ({ url }) => Effect.replicateEffect(HttpCache.stepCache({ url }), count))
 
 /** Both services over an empty server of their own. */
 const over = <E>(server: Effect.Effect<{ readonly url: string }, E, Scope.Scope>) =>
@@ -20,11 +26,13 @@ const over = <E>(server: Effect.Effect<{ readonly url: string }, E, Scope.Scope>
   )
 
 const servers = {
-  "HTTP, a strict server": over(CacheServer.make()),
-  ...((await Effect.runPromise(Nginx.isInstalled)) ? { "HTTP, nginx": over(Nginx.make()) } : {})
+  "HTTP, a strict server": CacheServer.make(),
+  ...((await Effect.runPromise(Nginx.isInstalled)) ? { "HTTP, nginx": Nginx.make() } : {})
 }
 
-for (const [name, layer] of Object.entries(servers)) {
+for (const [name, server] of Object.entries(servers)) {
+  const layer = over(server)
   stepCacheSuite(name, { layer, arbitration: "last-writer-wins", evict: false, artifacts: false, live: true })
   artifactStoreSuite(name, { layer, collects: false, live: true })
+  arbitrationSuite(name, { clients: clientsOf(server), arbitration: "last-writer-wins" })
 }
