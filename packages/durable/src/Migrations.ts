@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import * as Ledger from "./internal/ledger.ts"
 import { isPostgres, postgresTransaction } from "./internal/postgres.ts"
 import { retryConflicts } from "./internal/retry.ts"
 
@@ -37,16 +38,9 @@ export interface MigrationSet {
 export const run = Effect.fn("Migrations.run")(function* (
   set: MigrationSet
 ): Effect.fn.Return<void, SqlError | Migrator.MigrationError, SqlClient.SqlClient> {
-  const table = `strata_${set.name}_migrations`
-  const newest = Math.max(...Object.keys(set.migrations).map((key) => Number.parseInt(key, 10)))
-  const found = yield* latest(table)
-  if (found > newest) {
-    return yield* new Migrator.MigrationError({
-      kind: "BadState",
-      message: `${table} is at ${found}, this version knows ${newest}: the database was written by a newer version`
-    })
-  }
-  if (found < newest) {
+  const table = Ledger.tableOf(set)
+  const { behind } = yield* Ledger.look(set)
+  if (behind) {
     const sql = yield* SqlClient.SqlClient
     const migration = migrate({ table, loader: Migrator.fromRecord(loaders(set)) })
     yield* retryConflicts({})(isPostgres(sql) ? oneAtATime(sql, table, migration) : migration)
@@ -82,18 +76,3 @@ const loaders = (set: MigrationSet) => {
   }
   return record
 }
-
-const latest = Effect.fnUntraced(function* (table: string): Effect.fn.Return<number, SqlError, SqlClient.SqlClient> {
-  const sql = yield* SqlClient.SqlClient
-  const exists = sql.onDialectOrElse({
-    pg: () => sql`SELECT 1 AS found WHERE to_regclass(${`"${table}"`}) IS NOT NULL`,
-    orElse: () => sql`SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = ${table}`
-  })
-  if ((yield* exists).length === 0) {
-    return 0
-  }
-  const rows = yield* sql<{
-    readonly id: number | null
-  }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
-  return rows[0]?.id ?? 0
-})
