@@ -269,6 +269,8 @@ const compare = Effect.fnUntraced(function* (stream: StreamName, staging: Stagin
 /** How far the journal is read, and in which generation of it: while that stays, so do the entries. */
 interface Position {
   readonly seq: number
+  /** The last row of the ledger. */
+  readonly ledger: number
   readonly generation: number
   readonly complete: boolean
 }
@@ -280,32 +282,34 @@ const begin = Effect.fnUntraced(function* (stream: StreamName) {
   const journal = yield* JournalStorage
   const end = Number.MAX_SAFE_INTEGER
   const { floor, generation } = yield* journal.read({ stream, after: end, upTo: end, types, limit: 1 })
-  const position: Position = { seq: floor, generation, complete: false }
+  const position: Position = { seq: floor, ledger: 0, generation, complete: false }
   if (floor === 0) return { position, events: [] }
   const found = (yield* journal.states(stream, floor)).find((state) => state.fold === fold.key)
   if (found === undefined) {
     return yield* new JournalError({ reason: new CheckpointMissing({ fold: fold.key, stream, floor }) })
   }
   const accumulator = yield* Effect.fromResult(fold.begin(JSON.parse(found.state)))
-  return { position, events: stateEvents(accumulator.state()) }
+  const state = accumulator.state()
+  const ledger = Object.keys(state.ledger).reduce((last, id) => Math.max(last, Number(id)), 0)
+  return { position: { ...position, ledger }, events: stateEvents(state) }
 })
 
 /** Reads a page; nothing when entries that were read are no longer what the journal has. */
 const readNext = Effect.fnUntraced(function* <E, R>(
   stream: StreamName,
-  { generation, seq }: Position,
+  { generation, ledger, seq }: Position,
   add: (effects: TableEvents.Effects) => Effect.Effect<void, E, R>
 ): Effect.fn.Return<Position | undefined, SqlError | JournalError | E, JournalStorage | R> {
   const journal = yield* JournalStorage
   const page = yield* journal.read({ stream, after: seq, upTo: Number.MAX_SAFE_INTEGER, types, limit: pageSize })
   if (page.generation !== generation || page.floor > seq + 1) return undefined
-  const effects: TableEvents.Collecting = { events: [], collected: [] }
+  const effects: TableEvents.Collecting = { events: [], collected: [], ledger }
   for (const entry of page.entries) {
     const error = TableEvents.add(effects, entry)
     if (error !== undefined) return yield* error
   }
   yield* add(effects)
-  return { seq: page.through, generation, complete: page.complete }
+  return { seq: page.through, ledger: effects.ledger, generation, complete: page.complete }
 })
 
 /** Rows in the order of their ids; then a key that lost its entry loses it again. */

@@ -114,8 +114,8 @@ export interface UnjoinedResult {
  */
 export interface Restoring {
   /**
-   * Adds rows to the ledger, as they were, behind those that were restored before, then takes away those that were
-   * collected. Gives those whose results are not there: they are left out, and the write has to be rolled back.
+   * Adds rows to the ledger, as they were, whose ids rise and are above those of all that were restored before, then
+   * takes away those that were collected. Gives those whose results are not there: they are left out, and the write has to be rolled back.
    */
   readonly rows: (
     events: ReadonlyArray<StagedEvent>,

@@ -1,5 +1,14 @@
 import type { MigrationSet } from "@strata/durable/Migrations"
 
+/** A look at the ledger for each entry: without it, entries can be made of the ledger in a quarter of the time. */
+export const guardHeads = `CREATE TRIGGER strata_cache_of_ledger BEFORE INSERT ON strata_cache
+WHEN (SELECT key FROM strata_cache_ledger WHERE id = NEW.ledger) IS NOT NEW.key
+BEGIN
+  SELECT RAISE(ABORT, 'an entry of the cache is a row of the ledger with its key');
+END`
+
+export const unguardHeads = "DROP TRIGGER strata_cache_of_ledger"
+
 /**
  * The tables of the local step cache on SQLite.
  *
@@ -18,16 +27,16 @@ export const migrationsSqlite: MigrationSet = {
     "1_initial": [
       `CREATE TABLE strata_cache_result (
         id INTEGER PRIMARY KEY,
-        digest TEXT NOT NULL UNIQUE CHECK (length(digest) = 64),
+        digest TEXT NOT NULL UNIQUE CHECK (octet_length(digest) = 64),
         value TEXT NOT NULL CHECK (value <> '')
       )`,
 
       `CREATE TABLE strata_cache_ledger (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
-        key TEXT NOT NULL CHECK (length(key) = 64),
-        recording TEXT NOT NULL CHECK (length(recording) = 32),
+        key TEXT NOT NULL CHECK (octet_length(key) = 64),
+        recording TEXT NOT NULL CHECK (octet_length(recording) = 32),
         result INTEGER NOT NULL REFERENCES strata_cache_result (id),
-        artifacts TEXT NOT NULL CHECK (artifacts LIKE '[%]'),
+        artifacts TEXT NOT NULL CHECK (substr(artifacts, 1, 1) = '['),
         recorded_by TEXT NOT NULL CHECK (recorded_by <> ''),
         recorded_at INTEGER NOT NULL,
         action TEXT NOT NULL CHECK (action <> ''),
@@ -42,7 +51,7 @@ export const migrationsSqlite: MigrationSet = {
       END`,
 
       `CREATE TABLE strata_cache_ledger_artifact (
-        digest TEXT NOT NULL CHECK (length(digest) = 64),
+        digest TEXT NOT NULL CHECK (octet_length(digest) = 64),
         ledger INTEGER NOT NULL REFERENCES strata_cache_ledger (id),
         size INTEGER NOT NULL CHECK (size >= 0),
         PRIMARY KEY (digest, ledger)
@@ -59,15 +68,11 @@ export const migrationsSqlite: MigrationSet = {
       END`,
 
       `CREATE TABLE strata_cache (
-        key TEXT NOT NULL PRIMARY KEY CHECK (length(key) = 64),
+        key TEXT NOT NULL PRIMARY KEY CHECK (octet_length(key) = 64),
         ledger INTEGER NOT NULL,
         used_at INTEGER NOT NULL
       ) WITHOUT ROWID`,
-      `CREATE TRIGGER strata_cache_of_ledger BEFORE INSERT ON strata_cache
-      WHEN (SELECT key FROM strata_cache_ledger WHERE id = NEW.ledger) IS NOT NEW.key
-      BEGIN
-        SELECT RAISE(ABORT, 'an entry of the cache is a row of the ledger with its key');
-      END`,
+      guardHeads,
       `CREATE TRIGGER strata_cache_unchanged BEFORE UPDATE OF key, ledger ON strata_cache
       BEGIN
         SELECT RAISE(ABORT, 'an entry of the cache is replaced, not changed');
@@ -86,7 +91,8 @@ export const migrationsSqlite: MigrationSet = {
  * beside them when it is compared with them.
  */
 export const temporaryTables: ReadonlyArray<string> = [
-  `CREATE TEMP TABLE IF NOT EXISTS strata_cache_event (id INTEGER PRIMARY KEY, key TEXT NOT NULL, ledger INTEGER)`,
+  `CREATE TEMP TABLE IF NOT EXISTS strata_cache_removed (key TEXT NOT NULL, last INTEGER NOT NULL)`,
+  `CREATE INDEX IF NOT EXISTS temp.strata_cache_removed_key ON strata_cache_removed (key, last)`,
   `CREATE TEMP TABLE IF NOT EXISTS strata_cache_staged (
     id INTEGER PRIMARY KEY,
     key TEXT NOT NULL,

@@ -13,7 +13,7 @@ import type {
   StoredHead,
   StoredLedgerRow
 } from "../StepCacheStorage.ts"
-import { migrationsSqlite, temporaryTables } from "./stepCacheSchema.ts"
+import { guardHeads, migrationsSqlite, temporaryTables, unguardHeads } from "./stepCacheSchema.ts"
 import * as Statements from "./stepCacheStatements.ts"
 
 export const make: Effect.Effect<StepCacheStorage["Service"], SqlError | Migrator.MigrationError, SqlClient.SqlClient> =
@@ -56,53 +56,71 @@ export const make: Effect.Effect<StepCacheStorage["Service"], SqlError | Migrato
 // restoring
 // ---------------------------------------------------------------------------------------------------------------------
 
-const withRestoring = (run: Rows.Run): StepCacheStorage["Service"]["withRestoring"] => {
-  const restoring: Restoring = {
+const withRestoring =
+  (run: Rows.Run): StepCacheStorage["Service"]["withRestoring"] =>
+  (use) =>
+    withLargeCache(
+      run,
+      Effect.gen(function* () {
+        yield* run(Statements.dropHeads)
+        yield* run(Statements.dropLedger)
+        yield* run(Statements.dropRemoved)
+        const restored = yield* use(makeRestoring(run))
+        yield* run(Statements.dropRemoved)
+        return restored
+      })
+    )
+
+const makeRestoring = (run: Rows.Run): Restoring => {
+  const last = { ledger: 0, result: 0 }
+  return {
     rows: Effect.fnUntraced(function* (events, collected) {
-      yield* inBatches(run, events, pushEvent, Statements.addEvents, Statements.addEvent)
-      const unjoined = yield* restoreRows(run, events.filter(isRow))
+      yield* inBatches(run, removals(last.ledger, events), pushRemoval, Statements.removeMany, Statements.removeOne)
+      const rows = events.filter(isRow)
+      const unjoined = yield* restoreRows(run, rows, last)
+      last.ledger = rows.at(-1)?.ledger ?? last.ledger
       if (collected.length > 0) yield* run(Statements.dropRows, [JSON.stringify(collected)])
       return unjoined
     }),
     heads: Effect.fnUntraced(function* (now) {
+      yield* run(unguardHeads)
       yield* run(Statements.restoreHeads, [now])
+      yield* run(guardHeads)
       const [row] = yield* run(Statements.countHeads)
       return Rows.integer(row?.[0])
     })
   }
-  const clear = Effect.gen(function* () {
-    yield* run(Statements.dropHeads)
-    yield* run(Statements.dropLedger)
-    yield* run(Statements.dropEvents)
-  })
-  return (use) =>
-    withLargeCache(
-      run,
-      Effect.andThen(
-        clear,
-        Effect.tap(
-          Effect.suspend(() => use(restoring)),
-          () => run(Statements.dropEvents)
-        )
-      )
-    )
 }
 
-const readResults =
-  (run: Rows.Run): StepCacheStorage["Service"]["results"] =>
-  (after, limit) =>
-    Effect.map(run(Statements.results, [after, limit]), (rows) =>
-      rows.map((row) => ({ id: Rows.integer(row[0]), digest: Rows.text(row[1]), value: Rows.text(row[2]) }))
-    )
+interface Removal {
+  readonly key: string
+  /** The last ledger row before it. */
+  readonly last: number
+}
 
-const restoreRows = Effect.fnUntraced(function* (run: Rows.Run, rows: ReadonlyArray<StoredLedgerRow>) {
+const removals = (last: number, events: ReadonlyArray<StagedEvent>): ReadonlyArray<Removal> => {
+  const found: Array<Removal> = []
+  for (const { key, ledger } of events) {
+    if (ledger === null) found.push({ key, last })
+    else last = ledger
+  }
+  return found
+}
+
+const restoreRows = Effect.fnUntraced(function* (
+  run: Rows.Run,
+  rows: ReadonlyArray<StoredLedgerRow>,
+  last: { result: number }
+) {
   const unjoined: Array<StoredLedgerRow> = []
   for (let start = 0; start < rows.length; start += Statements.rowsAtOnce) {
     const batch = rows.slice(start, start + Statements.rowsAtOnce)
-    yield* inBatches(run, batch, pushRow, Statements.restoreMany, Statements.restoreOne)
+    const expecting = batch.map((row, i): ExpectingRow => ({ row, result: last.result + i + 1 }))
+    yield* inBatches(run, expecting, pushExpecting, Statements.restoreMany, Statements.restoreOne)
+    const [row] = yield* run(Statements.restored)
+    last.result = Rows.integer(row?.[1])
     // Rows after the whole batch go one by one, and only the last one is counted: those are looked up anyway.
-    const [row] = batch.length === Statements.rowsAtOnce ? yield* run(Statements.changes) : []
-    if (Rows.integer(row?.[0] ?? -1) === batch.length) continue
+    if (batch.length === Statements.rowsAtOnce && Rows.integer(row?.[0]) === batch.length) continue
     for (const event of batch) {
       if ((yield* run(Statements.hasResult, [event.digest])).length === 0) unjoined.push(event)
     }
@@ -110,7 +128,19 @@ const restoreRows = Effect.fnUntraced(function* (run: Rows.Run, rows: ReadonlyAr
   return unjoined
 })
 
+interface ExpectingRow {
+  readonly row: StoredLedgerRow
+  readonly result: number
+}
+
 const isRow = (event: StagedEvent): event is StoredLedgerRow => event.ledger !== null
+
+const readResults =
+  (run: Rows.Run): StepCacheStorage["Service"]["results"] =>
+  (after, limit) =>
+    Effect.map(run(Statements.results, [after, limit]), (rows) =>
+      rows.map((row) => ({ id: Rows.integer(row[0]), digest: Rows.text(row[1]), value: Rows.text(row[2]) }))
+    )
 
 // ---------------------------------------------------------------------------------------------------------------------
 // staging
@@ -173,8 +203,13 @@ const inBatches = Effect.fnUntraced(function* <A>(
   }
 })
 
-const pushEvent = (parameters: Array<unknown>, event: StagedEvent): void => {
-  parameters.push(event.key, event.ledger)
+const pushRemoval = (parameters: Array<unknown>, { key, last }: Removal): void => {
+  parameters.push(key, last)
+}
+
+const pushExpecting = (parameters: Array<unknown>, { result, row }: ExpectingRow): void => {
+  pushRow(parameters, row)
+  parameters.push(result)
 }
 
 const pushRow = (parameters: Array<unknown>, row: StoredLedgerRow): void => {

@@ -113,24 +113,32 @@ export const dropHeads = "DELETE FROM strata_cache"
 
 export const dropLedger = "DELETE FROM strata_cache_ledger"
 
-export const dropEvents = "DELETE FROM strata_cache_event"
+export const dropRemoved = "DELETE FROM strata_cache_removed"
 
-/** Leaves out rows whose results are not there. */
+/**
+ * Leaves out rows whose results are not there. Results mostly lie in the order in which they were recorded, so the one
+ * that is expected is looked at first: the index of the digests is several times as slow, as they come in no order.
+ */
 const restoreLedger = (count: number): string => `
-WITH s (${stagedColumns}) AS (VALUES ${rows(count, 11)})
+WITH s (${stagedColumns}, expected) AS (VALUES ${rows(count, 12)})
 INSERT INTO strata_cache_ledger
   (id, key, recording, result, artifacts, recorded_by, recorded_at, action, version, duration_ms, from_tier)
 SELECT s.ledger, s.key, s.recording, r.id,
   s.artifacts, s.recorded_by, s.recorded_at, s.action, s.version, s.duration_ms, s.from_tier
-FROM s CROSS JOIN strata_cache_result AS r ON r.digest = s.digest`
+FROM s CROSS JOIN strata_cache_result AS r ON r.id = coalesce(
+  (SELECT id FROM strata_cache_result WHERE id = s.expected AND digest = s.digest),
+  (SELECT id FROM strata_cache_result WHERE digest = s.digest)
+)`
 
-/** Parameters: the columns of a staged row, in order. */
+/** Parameters: the columns of a staged row, in order, and the id that its result is expected to have. */
 export const restoreOne = restoreLedger(1)
 
-/** Parameters: the columns of all rows, one row after the other. */
+/** Parameters: those of all rows, one row after the other. */
 export const restoreMany = restoreLedger(rowsAtOnce)
 
-export const changes = "SELECT changes()"
+/** How many rows the statement before has added, and the result of the last one. */
+export const restored = `
+SELECT changes(), (SELECT result FROM strata_cache_ledger ORDER BY id DESC LIMIT 1)`
 
 /** Parameter: digest. */
 export const hasResult = "SELECT 1 FROM strata_cache_result WHERE digest = ?1"
@@ -138,25 +146,26 @@ export const hasResult = "SELECT 1 FROM strata_cache_result WHERE digest = ?1"
 /** Parameter: ids as a JSON array. */
 export const dropRows = "DELETE FROM strata_cache_ledger WHERE id IN (SELECT value FROM json_each(?1))"
 
-const insertEvents = (count: number): string => `INSERT INTO strata_cache_event (key, ledger) VALUES ${rows(count, 2)}`
+const insertRemoved = (count: number): string => `INSERT INTO strata_cache_removed (key, last) VALUES ${rows(count, 2)}`
 
-/** Parameters: key, id of the ledger row or null. */
-export const addEvent = insertEvents(1)
+/** Parameters: key, id of the last ledger row before. */
+export const removeOne = insertRemoved(1)
 
-/** Parameters: those of all events, one after the other. */
-export const addEvents = insertEvents(rowsAtOnce)
+/** Parameters: those of all keys, one after the other. */
+export const removeMany = insertRemoved(rowsAtOnce)
 
 export const cacheSize = "PRAGMA cache_size"
 
-/** In KiB: what a rebuild of a million entries needs to keep its indices in memory. */
-export const raiseCacheSize = "PRAGMA cache_size = -65536"
+/** 256 MiB: what a rebuild of a million entries writes. With less, SQLite writes pages out that it will need again. */
+export const raiseCacheSize = "PRAGMA cache_size = -262144"
 
 export const setCacheSize = (pages: number): string => `PRAGMA cache_size = ${pages}`
 
-/** Of each key the last event decides: SQLite takes the other columns from the row with the greatest id. Parameter: time. */
+/** Of each key the last row, unless it was removed later. Parameter: time. */
 export const restoreHeads = `
 INSERT INTO strata_cache (key, ledger, used_at)
-SELECT key, ledger, ?1 FROM (SELECT key, ledger, max(id) FROM strata_cache_event GROUP BY key) WHERE ledger IS NOT NULL`
+SELECT key, ledger, ?1 FROM (SELECT key, max(id) AS ledger FROM strata_cache_ledger GROUP BY key) AS l
+WHERE NOT EXISTS (SELECT 1 FROM strata_cache_removed AS r WHERE r.key = l.key AND r.last >= l.ledger)`
 
 export const countHeads = "SELECT count(*) FROM strata_cache"
 

@@ -1,5 +1,5 @@
 import * as Event from "@strata/journal/Event"
-import type { JournalError } from "@strata/journal/JournalError"
+import { DecodeFailed, JournalError } from "@strata/journal/JournalError"
 import type { StoredEntry as JournalEntry } from "@strata/journal/JournalStorage"
 import { StreamName } from "@strata/journal/StreamName"
 import * as Option from "effect/Option"
@@ -23,6 +23,8 @@ export interface Effects {
 export interface Collecting extends Effects {
   readonly events: Array<StagedEvent>
   readonly collected: Array<number>
+  /** The last row of the ledger. */
+  ledger: number
 }
 
 export const recorded = ({
@@ -50,10 +52,7 @@ export const recorded = ({
 /** Adds what one entry of the journal does. Most are of a form that is seen at once; Schemas look at the others. */
 export const add = (effects: Collecting, entry: JournalEntry): JournalError | undefined => {
   const payload: Schema.Json = JSON.parse(entry.payload)
-  if (entry.type === Recorded.type && isRecorded(payload)) {
-    effects.events.push(recorded(payload))
-    return undefined
-  }
+  if (entry.type === Recorded.type && isRecorded(payload)) return addRecorded(effects, entry, payload)
   if (entry.type === Evicted.type && isEvicted(payload)) {
     effects.events.push({ key: payload.key, ledger: null })
     return undefined
@@ -65,25 +64,39 @@ export const add = (effects: Collecting, entry: JournalEntry): JournalError | un
     identity: entry.identity ?? undefined
   })
   if (Result.isFailure(decoded)) return decoded.failure
-  if (Option.isSome(decoded.success)) apply(effects, decoded.success.value)
-  return undefined
+  return Option.isSome(decoded.success) ? apply(effects, entry, decoded.success.value) : undefined
 }
 
 const decode = Event.decoderResult(events)
 
-const apply = (effects: Collecting, event: TableEvent): void => {
+const apply = (effects: Collecting, entry: JournalEntry, event: TableEvent): JournalError | undefined => {
   switch (event.type) {
     case "cache-recorded":
-      effects.events.push(recorded(event.payload))
-      return
+      return addRecorded(effects, entry, event.payload)
     case "cache-quarantined":
     case "cache-evicted":
       effects.events.push({ key: event.payload.key, ledger: null })
-      return
+      return undefined
     case "cache-collected":
       for (const { key } of event.payload.entries) effects.events.push({ key, ledger: null })
       effects.collected.push(...event.payload.ledger)
+      return undefined
   }
+}
+
+/** The ids of the ledger rise in the journal as they do in the table: a row that comes too late is none of it. */
+const addRecorded = (
+  effects: Collecting,
+  { seq, stream, type }: JournalEntry,
+  payload: typeof Recorded.schema.Type
+): JournalError | undefined => {
+  if (payload.ledger <= effects.ledger) {
+    const detail = `row ${payload.ledger} of the ledger comes behind row ${effects.ledger}`
+    return new JournalError({ reason: new DecodeFailed({ stream, seq, type, detail }) })
+  }
+  effects.events.push(recorded(payload))
+  effects.ledger = payload.ledger
+  return undefined
 }
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -132,6 +132,40 @@ export const cacheTableSuite = <E>(name: string, tier: CacheTableTier<E>): void 
       }).pipe(Effect.provide(layer))
     )
 
+    it.effect("a row of the ledger that comes too late fails the rebuild, and names its place", () =>
+      Effect.gen(function* () {
+        const cache = yield* StepCache
+        const writer = yield* DurableWriter
+        const { artifacts, digest, key, metadata } = yield* Entries.entryOf(Entries.keyOf("a"), 1)
+        yield* cache.put(yield* Entries.entryOf(Entries.keyOf("b"), 1))
+        yield* writer.write(
+          Journal.use((journal) =>
+            journal.append(CacheEvents.stream, [
+              CacheEvents.Recorded.make({ ledger: 1, key, digest, artifacts, metadata })
+            ])
+          )
+        )
+        const error = yield* Effect.flip(CacheTable.rebuild())
+        assert.deepInclude(error.reason, { _tag: "DecodeFailed", stream: "cache", seq: 2 })
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.effect("results are joined by their digests, in whichever order they are stored", () =>
+      Effect.gen(function* () {
+        const cache = yield* StepCache
+        const evens = Array.from({ length: 60 }, (_, i) => i * 2)
+        for (const i of evens) yield* cache.put(yield* Entries.entryOf(Entries.keyOf(`${i}`), i))
+        for (const i of evens.toReversed()) {
+          yield* cache.put(yield* Entries.entryOf(Entries.keyOf(`${i + 1}`), i % 4 === 0 ? i : i + 1))
+        }
+        const before = yield* rows
+        yield* forget
+        yield* CacheTable.rebuild()
+        assert.deepStrictEqual(yield* rows, before)
+        assert.deepStrictEqual(yield* CacheTable.verify(), sound)
+      }).pipe(Effect.provide(layer))
+    )
+
     it.effect("what is rewound takes back what it explains", () =>
       Effect.gen(function* () {
         const cache = yield* StepCache
