@@ -1,14 +1,17 @@
-// Bundles the program `strata` into packages/cli/dist/bundle, from sources, so that it starts quickly.
+// Bundles the program `strata` from sources, so that it starts quickly.
+//
+//   node scripts/bundle.mjs [FOLDER]     default: packages/cli/dist/bundle
 //
 // What this script imports is looked up at run time: where development dependencies are absent it says so and succeeds,
 // since it also runs as the `prepare` script of every install.
-import { readFile, rename, rm, writeFile } from "node:fs/promises"
-import { dirname, join, relative } from "node:path"
+import { createHash } from "node:crypto"
+import { readFile, rename, rm, stat, writeFile } from "node:fs/promises"
+import { dirname, join, relative, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const cli = join(root, "packages", "cli")
-const target = join(cli, "dist", "bundle")
+const target = resolve(process.argv[2] ?? join(cli, "dist", "bundle"))
 
 /** The bundler, or undefined where it is not installed. */
 const loadBundler = async () => {
@@ -20,13 +23,26 @@ const loadBundler = async () => {
   }
 }
 
-/** Sources of this repository that went into the bundle, relative to the root: the launcher notices when one is newer. */
-const ownSources = (output) =>
-  output
+/**
+ * Sources of this repository that went into the bundle, by their path from the root, with their digests, by which the
+ * launcher notices when one has changed. One that was written while the bundle was made may have changed already.
+ */
+const ownSources = async (output, begin) => {
+  const files = output
     .flatMap((chunk) => (chunk.type === "chunk" ? chunk.moduleIds : []))
     .filter((id) => id.startsWith(root) && !id.includes("node_modules"))
-    .map((id) => relative(root, id))
     .toSorted()
+  const entries = await Promise.all(
+    files.map(async (file) => {
+      const digest = createHash("sha256")
+        .update(await readFile(file))
+        .digest("hex")
+      const { mtimeMs } = await stat(file)
+      return [relative(root, file), mtimeMs > begin ? "changed" : digest]
+    })
+  )
+  return Object.fromEntries(entries)
+}
 
 /**
  * Effect's help output builds an `Intl.Segmenter` as it is loaded, which takes a fifth of the start of a search. Here
@@ -47,9 +63,20 @@ const lazySegmenter = {
   }
 }
 
+/** Two renames, so that there is hardly a moment without a bundle. */
+const replace = async (staging) => {
+  const old = `${staging}.old`
+  await rename(target, old).catch((error) => {
+    if (error.code !== "ENOENT") throw error
+  })
+  await rename(staging, target)
+  await rm(old, { recursive: true, force: true })
+}
+
 const bundle = async ({ rolldown }) => {
   // Built beside the old bundle and then put in its place, so that a program that starts meanwhile finds a whole one.
   const staging = `${target}.${process.pid}`
+  const begin = Date.now()
   const build = await rolldown({
     input: { main: join(cli, "src", "main.ts") },
     platform: "node",
@@ -67,9 +94,9 @@ const bundle = async ({ rolldown }) => {
       chunkFileNames: "[name]-[hash].js"
     })
     const { version } = JSON.parse(await readFile(join(cli, "package.json"), "utf8"))
-    await writeFile(join(staging, "manifest.json"), JSON.stringify({ version, sources: ownSources(output) }))
-    await rm(target, { recursive: true, force: true })
-    await rename(staging, target)
+    const sources = await ownSources(output, begin)
+    await writeFile(join(staging, "manifest.json"), JSON.stringify({ version, built: begin, sources }))
+    await replace(staging)
     return output.reduce((bytes, file) => bytes + (file.type === "chunk" ? Buffer.byteLength(file.code) : 0), 0)
   } finally {
     await build.close()

@@ -1,7 +1,7 @@
 // Kills `strata index` at random moments while it works, then lets it finish, and compares the index with one that was
 // never killed: by verify, by FTS5's integrity check, row for row, and by what searches find.
 //
-//   node scripts/crash-index.mjs [--kills 50] [--files 5000] [--seed 1]
+//   node scripts/crash-index.mjs [--kills 50] [--files 5000] [--seed 1] [--launcher FILE]
 //
 // A run that ends before its moment has come gives the next one new work: two thirds of the files are written anew, some
 // are removed and some added. The same seed gives the same files and the same moments.
@@ -14,17 +14,17 @@ import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
 import { isDeepStrictEqual, parseArgs } from "node:util"
 
-const launcher = fileURLToPath(new URL("../packages/cli/bin/strata.js", import.meta.url))
-
 const { values } = parseArgs({
   options: {
     kills: { type: "string", default: "50" },
     files: { type: "string", default: "5000" },
-    seed: { type: "string", default: "1" }
+    seed: { type: "string", default: "1" },
+    launcher: { type: "string", default: fileURLToPath(new URL("../packages/cli/bin/strata.js", import.meta.url)) }
   }
 })
 const kills = Number(values.kills)
 const files = Number(values.files)
+const { launcher } = values
 
 /** Numbers from 0 to 1, the same for the same seed (mulberry32). */
 const randomFrom = (seed) => () => {

@@ -2,7 +2,7 @@
 // `strata index`, each in a process whose heap is bounded, and prints the peaks. Exits with 1 when a process does not get
 // through.
 //
-//   node scripts/memory-check.mjs [--rows 1000000] [--files 100000] [--heap 256]
+//   node scripts/memory-check.mjs [--rows 1000000] [--files 100000] [--heap 256] [--launcher FILE]
 //
 // `--heap` is the bound of the old generation in MiB, Node's `--max-old-space-size`; 0 rows or 0 files leave a part out.
 import { spawnSync } from "node:child_process"
@@ -16,7 +16,8 @@ const { values } = parseArgs({
   options: {
     rows: { type: "string", default: "1000000" },
     files: { type: "string", default: "100000" },
-    heap: { type: "string", default: "256" }
+    heap: { type: "string", default: "256" },
+    launcher: { type: "string", default: fileURLToPath(new URL("../packages/cli/bin/strata.js", import.meta.url)) }
   }
 })
 const rows = Number(values.rows)
@@ -78,12 +79,6 @@ if (rows > 0) {
 if (files > 0) {
   inFolder((folder) => {
     writeFiles(folder)
-    measure(`index ${files} files`, folder, [
-      fileOf("../packages/cli/bin/strata.js"),
-      "index",
-      "docs",
-      "--database",
-      "memory.db"
-    ])
+    measure(`index ${files} files`, folder, [values.launcher, "index", "docs", "--database", "memory.db"])
   })
 }

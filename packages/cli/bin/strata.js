@@ -17,17 +17,24 @@ const nodeIsTooOld = () => {
   return major < 22 || (major === 22 && minor < 19)
 }
 
-/** In a checkout: whether a source that went into the bundle was changed since. A published package has no sources. */
+/**
+ * In a checkout: whether a source that went into the bundle has other content since. Times only tell which to read: a
+ * checkout, or a formatter, writes files that stay the same. A published package has no sources.
+ */
 const bundleIsStale = () => {
   const root = new URL("../../../", import.meta.url)
   if (!fs.existsSync(new URL("scripts/bundle.mjs", root))) return false
-  const built = fs.statSync(program).mtimeMs
-  const { sources } = JSON.parse(fs.readFileSync(new URL("manifest.json", bundle), "utf8"))
-  return sources.some((source) => {
-    const stat = fs.statSync(new URL(source, root), { throwIfNoEntry: false })
-    return stat === undefined || stat.mtimeMs > built
+  const { built, sources } = JSON.parse(fs.readFileSync(new URL("manifest.json", bundle), "utf8"))
+  return Object.entries(sources).some(([source, digest]) => {
+    const file = new URL(source, root)
+    const stat = fs.statSync(file, { throwIfNoEntry: false })
+    if (stat === undefined || digest === "changed") return true
+    return stat.mtimeMs > built && sha256(fs.readFileSync(file)) !== digest
   })
 }
+
+/** Loaded only where a source is newer, as it takes its time. */
+const sha256 = (content) => process.getBuiltinModule("node:crypto").createHash("sha256").update(content).digest("hex")
 
 /** Compiled code is kept with the bundle it belongs to or, where that cannot be written, in the temporary directory. */
 const enableCompileCache = () => {

@@ -1,12 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { spawn, spawnSync } from "node:child_process"
+import { createHash } from "node:crypto"
 import { cpSync, mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { version } from "../src/Version.ts"
-
-const packageFolder = fileURLToPath(new URL("..", import.meta.url))
+import { launcher, programFolder } from "./program.ts"
 
 const start = (launcher: string, args: ReadonlyArray<string>, nodeOptions: ReadonlyArray<string> = []) =>
   spawnSync(process.execPath, [...nodeOptions, launcher, ...args], { encoding: "utf8" })
@@ -16,16 +15,12 @@ const withCopy = (body: (copy: { readonly root: string; readonly launcher: strin
   const root = mkdtempSync(join(tmpdir(), "strata-launcher-"))
   try {
     const target = join(root, "packages", "cli")
-    cpSync(join(packageFolder, "bin"), join(target, "bin"), { recursive: true })
-    cpSync(join(packageFolder, "dist", "bundle"), join(target, "dist", "bundle"), { recursive: true })
-    cpSync(join(packageFolder, "package.json"), join(target, "package.json"))
+    cpSync(programFolder, target, { recursive: true })
     body({ root, launcher: join(target, "bin", "strata.js") })
   } finally {
     rmSync(root, { recursive: true, force: true })
   }
 }
-
-const launcher = join(packageFolder, "bin", "strata.js")
 
 describe("bin/strata.js", () => {
   it("starts the bundle, without a word on stderr", () => {
@@ -66,22 +61,39 @@ describe("bin/strata.js", () => {
     })
   })
 
-  it("warns in a checkout where a source is newer than the bundle", () => {
+  it("warns in a checkout where a source has other content than what the bundle was made of", () => {
     withCopy(({ launcher, root }) => {
       mkdirSync(join(root, "scripts"))
       writeFileSync(join(root, "scripts", "bundle.mjs"), "")
       const source = join(root, "packages", "cli", "src", "main.ts")
       const manifest = join(root, "packages", "cli", "dist", "bundle", "manifest.json")
       mkdirSync(join(root, "packages", "cli", "src"))
-      writeFileSync(source, "")
-      writeFileSync(manifest, JSON.stringify({ version, sources: ["packages/cli/src/main.ts"] }))
-      utimesSync(source, new Date(0), new Date(0))
-      assert.strictEqual(start(launcher, ["--version"]).stderr, "")
-      const later = new Date(Date.now() + 60_000)
-      utimesSync(source, later, later)
-      const { status, stderr } = start(launcher, ["--version"])
-      assert.strictEqual(status, 0)
-      assert.strictEqual(stderr, "strata: the program is older than its sources: run npm run bundle\n")
+      const built = Date.now()
+      const write = (content: string, mtime: number) => {
+        writeFileSync(source, content)
+        utimesSync(source, new Date(mtime), new Date(mtime))
+      }
+      const remember = (digest: string) =>
+        writeFileSync(manifest, JSON.stringify({ version, built, sources: { "packages/cli/src/main.ts": digest } }))
+      const check = (warns: boolean) => {
+        const { status, stderr } = start(launcher, ["--version"])
+        const warning = "strata: the program is older than its sources: run npm run bundle\n"
+        assert.deepStrictEqual({ status, stderr }, { status: 0, stderr: warns ? warning : "" })
+      }
+      remember(createHash("sha256").update("as it was").digest("hex"))
+      write("as it was", built - 60_000)
+      check(false)
+      // As a formatter or a checkout leaves it.
+      write("as it was", built + 60_000)
+      check(false)
+      write("changed", built + 60_000)
+      check(true)
+      rmSync(source)
+      check(true)
+      // Written while the bundle was made.
+      remember("changed")
+      write("as it was", built - 60_000)
+      check(true)
     })
   })
 

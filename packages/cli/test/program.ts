@@ -2,9 +2,11 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import * as fs from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
 
-const launcher = fileURLToPath(new URL("../bin/strata.js", import.meta.url))
+/** The program under test, as it is published; see `globalSetup.ts`. */
+export const programFolder = process.env["STRATA_TEST_PROGRAM"]!
+
+export const launcher = join(programFolder, "bin", "strata.js")
 
 /** A folder of its own, in which the program is run as people run it. */
 export const makeFolder = () => {

@@ -4,10 +4,8 @@ import { once } from "node:events"
 import * as fs from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
 import type { WatchResult } from "../src/Results.ts"
-
-const launcher = fileURLToPath(new URL("../bin/strata.js", import.meta.url))
+import { launcher } from "./program.ts"
 
 const makeTree = (folder: string) => {
   const strata = (...args: ReadonlyArray<string>) => {
