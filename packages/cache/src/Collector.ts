@@ -150,6 +150,7 @@ const add = (a: Blobs, b: Blobs): Blobs => ({
 
 const collectRows = Effect.fnUntraced(function* ({ ledgerBefore, limits, stream }: Plan) {
   const storage = yield* StepCacheStorage
+  yield* storage.lock
   const heads = yield* storage.beyond(limits)
   for (const { key, ledger } of heads) yield* storage.remove(key, ledger)
   const ledger = yield* storage.deleteLedger(
@@ -197,6 +198,7 @@ const collectBlobs = Effect.fnUntraced(function* <E, R>(
   remove: (digest: Digest) => Effect.Effect<unknown, E, R>
 ) {
   const storage = yield* StepCacheStorage
+  yield* storage.lock
   const unreferenced = new Set(yield* storage.unreferenced(blobs.map(({ digest }) => digest)))
   const gone = blobs.filter(({ digest }) => unreferenced.has(digest))
   for (const { digest } of gone) yield* remove(digest)

@@ -9,9 +9,10 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Migrator from "effect/sql/Migrator"
-import type * as SqlClient from "effect/sql/SqlClient"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Memory from "./internal/publicationMemory.ts"
+import * as Postgres from "./internal/publicationPostgres.ts"
 import * as Sqlite from "./internal/publicationSqlite.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -111,10 +112,13 @@ export const layerMemory: Layer.Layer<PublicationStorage, never, DurableWriter> 
 )
 
 /**
- * On SQLite. Creates what is missing of its tables.
+ * On SQLite or Postgres, whichever the `SqlClient` in context is of. Creates what is missing of its tables.
  *
  * @since 0.1.0
  * @category layers
  */
 export const layerSql: Layer.Layer<PublicationStorage, SqlError | Migrator.MigrationError, SqlClient.SqlClient> =
-  Layer.effect(PublicationStorage, Sqlite.make)
+  Layer.effect(
+    PublicationStorage,
+    SqlClient.SqlClient.use((sql) => sql.onDialectOrElse({ pg: () => Postgres.make, orElse: () => Sqlite.make }))
+  )

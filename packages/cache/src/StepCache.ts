@@ -193,7 +193,7 @@ export const layerMemory = (
   layer(options).pipe(Layer.provideMerge(Storage.layerMemory))
 
 /**
- * A step cache on SQLite, with its storage. Creates what is missing of its tables.
+ * A step cache on SQLite or Postgres, with its storage. Creates what is missing of its tables.
  *
  * @since 0.1.0
  * @category layers

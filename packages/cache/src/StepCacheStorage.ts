@@ -10,9 +10,10 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Migrator from "effect/sql/Migrator"
-import type * as SqlClient from "effect/sql/SqlClient"
+import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Memory from "./internal/stepCacheMemory.ts"
+import * as Postgres from "./internal/stepCachePostgres.ts"
 import * as Sqlite from "./internal/stepCacheSqlite.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -190,6 +191,11 @@ export interface StoredStats {
 export class StepCacheStorage extends Context.Service<
   StepCacheStorage,
   {
+    /**
+     * Lets no other write that begins with it go on beside the write under way. Comes first in a write that records
+     * entries, takes them out or takes blobs away: what such a write has looked at stays as it is until it has ended.
+     */
+    readonly lock: Effect.Effect<void, SqlError, WriteTransaction>
     readonly find: (key: string) => Effect.Effect<StoredEntry | undefined, SqlError>
     /**
      * Adds a row to the ledger and makes it the entry of its key, which has none. The result is stored once for each
@@ -257,10 +263,13 @@ export const layerMemory: Layer.Layer<StepCacheStorage, never, DurableWriter> = 
 )
 
 /**
- * A step cache on SQLite. Creates what is missing of its tables.
+ * A step cache on SQLite or Postgres, whichever the `SqlClient` in context is of. Creates what is missing of its tables.
  *
  * @since 0.1.0
  * @category layers
  */
 export const layerSql: Layer.Layer<StepCacheStorage, SqlError | Migrator.MigrationError, SqlClient.SqlClient> =
-  Layer.effect(StepCacheStorage, Sqlite.make)
+  Layer.effect(
+    StepCacheStorage,
+    SqlClient.SqlClient.use((sql) => sql.onDialectOrElse({ pg: () => Postgres.make, orElse: () => Sqlite.make }))
+  )

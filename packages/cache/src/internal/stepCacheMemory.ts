@@ -26,6 +26,8 @@ export const make: Effect.Effect<StepCacheStorage["Service"], never, DurableWrit
   (writer) => {
     const { change, look } = makeAccess(writer)
     return {
+      // Writers in memory wait for each other anyway.
+      lock: Effect.void,
       find: (key) =>
         look((state) => {
           const head = headOf(state, key)

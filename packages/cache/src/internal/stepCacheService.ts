@@ -116,7 +116,7 @@ const poisoned = (parts: Parts, key: StepKey, stored: StoredEntry, reason: Looku
 /** A hit is one whether or not the time of its use could be written down. */
 const touch = (parts: Parts, now: number, { key, ledger }: StoredEntry): Effect.Effect<void> =>
   parts.writer
-    .write(parts.storage.touch(now, key, ledger))
+    .write(parts.storage.touch(now, key, ledger), { isolation: "read committed" })
     .pipe(Effect.catch((error) => Effect.logDebug("The use of a cache entry was not written down", error)))
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ const takeOut = (parts: Parts, key: StepKey, stored: StoredEntry, reason: Lookup
 const append = ({ journal, stream }: Parts, event: NewEvent) => journal.append(stream, [event])
 
 const write = <A>(parts: Parts, effect: Effect.Effect<A, Failure, WriteTransaction>): Effect.Effect<A, CacheError> =>
-  Effect.mapError(parts.writer.write(effect), failedIn(parts))
+  Effect.mapError(parts.writer.write(Effect.andThen(parts.storage.lock, effect)), failedIn(parts))
 
 const failedIn =
   ({ name }: Parts) =>

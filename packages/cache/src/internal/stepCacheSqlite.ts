@@ -22,6 +22,8 @@ export const make: Effect.Effect<StepCacheStorage["Service"], SqlError | Migrato
     const run = yield* Rows.run
     for (const table of temporaryTables) yield* run(table)
     return {
+      // Writers of SQLite wait for each other anyway.
+      lock: Effect.void,
       find: (key) =>
         Effect.map(run(Statements.find, [key]), ([row]) => row && { ...toHead(row), value: Rows.text(row[12]) }),
       insert: Effect.fnUntraced(function* (now, record) {

@@ -32,6 +32,8 @@ import type { LocalServices } from "./localStepCacheSuite.ts"
  */
 export interface CacheTableTier<E> {
   readonly layer: Layer.Layer<LocalServices | JournalStorage, E>
+  /** How many random histories there are. Default 60. */
+  readonly runs?: number | undefined
 }
 
 /**
@@ -66,7 +68,7 @@ export const cacheTableSuite = <E>(name: string, tier: CacheTableTier<E>): void 
           assert.deepStrictEqual(yield* rows, before)
           assert.deepStrictEqual(yield* CacheTable.verify(), sound)
         }).pipe(Effect.provide(layer)),
-      { arbitrary: { runs: 60, seed: 37 } }
+      { arbitrary: { runs: tier.runs ?? 60, seed: 37 }, timeout: 120_000 }
     )
 
     it.effect("a result that is missing fails the rebuild, which changes nothing", () =>

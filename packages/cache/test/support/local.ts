@@ -1,8 +1,9 @@
-/** Local step caches for tests, in memory and on SQLite. */
+/** Local step caches for tests, in memory, on SQLite and on Postgres. */
 import * as Changelog from "@strata/dirty-queue/Changelog"
 import * as ChangeSignal from "@strata/dirty-queue/ChangeSignal"
 import * as MemoryStore from "@strata/dirty-queue/MemoryStore"
 import * as DurableWriter from "@strata/durable/DurableWriter"
+import * as Postgres from "@strata/durable/testing/postgres"
 import * as Journal from "@strata/journal/Journal"
 import * as SqliteClient from "@strata/sqlite/SqliteClient"
 import * as Layer from "effect/Layer"
@@ -19,8 +20,15 @@ export const memory = Layer.mergeAll(
   Layer.provideMerge(DurableWriter.layerMemory())
 )
 
+const onSql = Layer.mergeAll(StepCacheStorage.layerSql, Journal.layerSql(), Changelog.layer(), Blobs.layer).pipe(
+  Layer.provideMerge(Layer.mergeAll(ChangeSignal.layer, DurableWriter.layer()))
+)
+
 export const sqlite = (filename = ":memory:") =>
-  Layer.mergeAll(StepCacheStorage.layerSql, Journal.layerSql(), Changelog.layer(), Blobs.layer).pipe(
-    Layer.provideMerge(Layer.mergeAll(ChangeSignal.layer, DurableWriter.layer())),
-    Layer.provideMerge(SqliteClient.layer({ filename, synchronous: "OFF" }))
-  )
+  Layer.provideMerge(onSql, SqliteClient.layer({ filename, synchronous: "OFF" }))
+
+/** In a schema of its own. */
+export const postgres = Layer.provideMerge(onSql, Postgres.layer)
+
+/** In the schema of that name. */
+export const postgresIn = (schema: string) => Layer.provideMerge(onSql, Postgres.layerSchema(schema))
