@@ -83,6 +83,8 @@ export interface CacheOptions {
 export interface SqlOptions extends CacheOptions {
   /** The folder of the artifacts. Several processes, and several databases, may use it. */
   readonly directory: string
+  /** Whose time the queue of publication goes by, see `DirtyQueueOptions.clock`: that of the changelog. */
+  readonly clock?: DirtyQueue.DirtyQueueOptions["clock"]
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -108,7 +110,12 @@ export const layerSql = (
     ArtifactStore.layerFileSystem({ directory: options.directory }),
     StepCache.layerSql(stepOptions(options)),
     publication(options).pipe(
-      Layer.provide(Layer.mergeAll(PublicationStorage.layerSql, DirtyQueue.layer(Publication.queueOptions)))
+      Layer.provide(
+        Layer.mergeAll(
+          PublicationStorage.layerSql,
+          DirtyQueue.layer({ ...Publication.queueOptions, clock: options.clock })
+        )
+      )
     )
   )
 

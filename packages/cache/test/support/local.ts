@@ -9,6 +9,7 @@ import * as SqliteClient from "@strata/sqlite/SqliteClient"
 import * as Layer from "effect/Layer"
 import * as StepCacheStorage from "../../src/StepCacheStorage.ts"
 import * as Blobs from "./blobs.ts"
+import * as LiveWriter from "./liveWriter.ts"
 
 export const memory = Layer.mergeAll(
   StepCacheStorage.layerMemory,
@@ -20,15 +21,16 @@ export const memory = Layer.mergeAll(
   Layer.provideMerge(DurableWriter.layerMemory())
 )
 
-const onSql = Layer.mergeAll(StepCacheStorage.layerSql, Journal.layerSql(), Changelog.layer(), Blobs.layer).pipe(
-  Layer.provideMerge(Layer.mergeAll(ChangeSignal.layer, DurableWriter.layer()))
-)
+const onSql = <E, R>(writer: Layer.Layer<DurableWriter.DurableWriter, E, R>) =>
+  Layer.mergeAll(StepCacheStorage.layerSql, Journal.layerSql(), Changelog.layer(), Blobs.layer).pipe(
+    Layer.provideMerge(Layer.mergeAll(ChangeSignal.layer, writer))
+  )
 
 export const sqlite = (filename = ":memory:") =>
-  Layer.provideMerge(onSql, SqliteClient.layer({ filename, synchronous: "OFF" }))
+  Layer.provideMerge(onSql(DurableWriter.layer()), SqliteClient.layer({ filename, synchronous: "OFF" }))
 
 /** In a schema of its own. */
-export const postgres = Layer.provideMerge(onSql, Postgres.layer)
+export const postgres = Layer.provideMerge(onSql(LiveWriter.layer), Postgres.layer)
 
 /** In the schema of that name. */
-export const postgresIn = (schema: string) => Layer.provideMerge(onSql, Postgres.layerSchema(schema))
+export const postgresIn = (schema: string) => Layer.provideMerge(onSql(LiveWriter.layer), Postgres.layerSchema(schema))
