@@ -61,6 +61,10 @@ export * as PublicationStorage from "./PublicationStorage.ts"
 /**
  * @since 0.1.0
  */
+export * as RedisCache from "./RedisCache.ts"
+/**
+ * @since 0.1.0
+ */
 export * as Refusal from "./Refusal.ts"
 /**
  * @since 0.1.0

@@ -2,10 +2,9 @@ import { type Digest, sha256 } from "@strata/durable/Digest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { Buffer } from "node:buffer"
 import type { ArtifactStore, ArtifactStoreOptions } from "../ArtifactStore.ts"
 import type { Blob } from "../CacheEntry.ts"
-import { ArtifactMissing, CacheError, TooLarge } from "../CacheError.ts"
+import { ArtifactMissing, CacheError } from "../CacheError.ts"
 import * as Blobs from "./blobs.ts"
 import { checked } from "./checked.ts"
 
@@ -50,7 +49,7 @@ export const make = (options: ArtifactStoreOptions = {}): Service => {
 const add = (store: Store): Service["add"] =>
   Effect.fn("ArtifactStore.add")(function* (content) {
     yield* Effect.annotateCurrentSpan({ tier: store.tier })
-    const bytes = yield* collect(store, content)
+    const bytes = yield* Blobs.collect(store, content)
     const digest = sha256(bytes)
     yield* keep(store, digest, bytes)
     return { digest, size: bytes.length }
@@ -61,7 +60,7 @@ const put = (store: Store): Service["put"] =>
     yield* Effect.annotateCurrentSpan({ tier: store.tier, digest: blob.digest, size: blob.size })
     if (has(store, blob)) return yield* touch(store, blob)
     yield* Blobs.checkSize(store, blob.size)
-    yield* keep(store, blob.digest, yield* collect(store, checked(store.tier, blob, content)))
+    yield* keep(store, blob.digest, yield* Blobs.collect(store, checked(store.tier, blob, content)))
   })
 
 const get =
@@ -78,23 +77,6 @@ const get =
 // ---------------------------------------------------------------------------------------------------------------------
 
 const has = ({ blobs }: Store, { digest, size }: Blob): boolean => blobs.get(digest)?.content.length === size
-
-const collect = <E, R>(
-  store: Store,
-  content: Stream.Stream<Uint8Array, E, R>
-): Effect.Effect<Uint8Array, E | CacheError, R> =>
-  Effect.suspend(() => {
-    const chunks: Array<Uint8Array> = []
-    let size = 0
-    return Stream.runForEach(content, (chunk) => {
-      size += chunk.length
-      // A copy, as its maker may use the memory again.
-      chunks.push(Uint8Array.from(chunk))
-      return size <= store.maxBytes
-        ? Effect.void
-        : Effect.fail(new CacheError({ reason: new TooLarge({ tier: store.tier, size, limit: store.maxBytes }) }))
-    }).pipe(Effect.map(() => Buffer.concat(chunks)))
-  })
 
 const keep = (store: Store, digest: Digest, content: Uint8Array): Effect.Effect<void> =>
   Effect.map(Clock.currentTimeMillis, (touchedAt) => void store.blobs.set(digest, { content, touchedAt }))
