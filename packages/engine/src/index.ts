@@ -17,11 +17,43 @@ export * as Artifacts from "./Artifacts.ts"
 /**
  * @since 0.1.0
  */
+export * as ClockDriver from "./ClockDriver.ts"
+/**
+ * @since 0.1.0
+ */
+export * as ClockMetrics from "./ClockMetrics.ts"
+/**
+ * @since 0.1.0
+ */
+export * as ClockStorage from "./ClockStorage.ts"
+/**
+ * @since 0.1.0
+ */
+export * as ClockStore from "./ClockStore.ts"
+/**
+ * @since 0.1.0
+ */
+export * as DeferredStorage from "./DeferredStorage.ts"
+/**
+ * @since 0.1.0
+ */
+export * as DeferredStore from "./DeferredStore.ts"
+/**
+ * @since 0.1.0
+ */
 export * as Metrics from "./Metrics.ts"
 /**
  * @since 0.1.0
  */
 export * as Recorder from "./Recorder.ts"
+/**
+ * @since 0.1.0
+ */
+export * as StateError from "./StateError.ts"
+/**
+ * @since 0.1.0
+ */
+export * as StateEvents from "./StateEvents.ts"
 /**
  * @since 0.1.0
  */
