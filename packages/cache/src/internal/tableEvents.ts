@@ -51,16 +51,12 @@ export const recorded = ({
 
 /** Adds what one entry of the journal does. Most are of a form that is seen at once; Schemas look at the others. */
 export const add = (effects: Collecting, entry: JournalEntry): JournalError | undefined => {
-  const payload: Schema.Json = JSON.parse(entry.payload)
-  if (entry.type === Recorded.type && isRecorded(payload)) return addRecorded(effects, entry, payload)
-  if (entry.type === Evicted.type && isEvicted(payload)) {
-    effects.events.push({ key: payload.key, ledger: null })
-    return undefined
-  }
+  const event = seenAtOnce(entry)
+  if (event !== undefined) return addEvent(effects, entry, event)
   const decoded = decode({
     ...entry,
     stream: StreamName.make(entry.stream),
-    payload,
+    payload: JSON.parse(entry.payload) as Schema.Json,
     identity: entry.identity ?? undefined
   })
   if (Result.isFailure(decoded)) return decoded.failure
@@ -72,11 +68,10 @@ const decode = Event.decoderResult(events)
 const apply = (effects: Collecting, entry: JournalEntry, event: TableEvent): JournalError | undefined => {
   switch (event.type) {
     case "cache-recorded":
-      return addRecorded(effects, entry, event.payload)
+      return addEvent(effects, entry, recorded(event.payload))
     case "cache-quarantined":
     case "cache-evicted":
-      effects.events.push({ key: event.payload.key, ledger: null })
-      return undefined
+      return addEvent(effects, entry, { key: event.payload.key, ledger: null })
     case "cache-collected":
       for (const { key } of event.payload.entries) effects.events.push({ key, ledger: null })
       effects.collected.push(...event.payload.ledger)
@@ -85,17 +80,19 @@ const apply = (effects: Collecting, entry: JournalEntry, event: TableEvent): Jou
 }
 
 /** The ids of the ledger rise in the journal as they do in the table: a row that comes too late is none of it. */
-const addRecorded = (
+const addEvent = (
   effects: Collecting,
   { seq, stream, type }: JournalEntry,
-  payload: typeof Recorded.schema.Type
+  event: StagedEvent
 ): JournalError | undefined => {
-  if (payload.ledger <= effects.ledger) {
-    const detail = `row ${payload.ledger} of the ledger comes behind row ${effects.ledger}`
-    return new JournalError({ reason: new DecodeFailed({ stream, seq, type, detail }) })
+  if (event.ledger !== null) {
+    if (event.ledger <= effects.ledger) {
+      const detail = `row ${event.ledger} of the ledger comes behind row ${effects.ledger}`
+      return new JournalError({ reason: new DecodeFailed({ stream, seq, type, detail }) })
+    }
+    effects.ledger = event.ledger
   }
-  effects.events.push(recorded(payload))
-  effects.ledger = payload.ledger
+  effects.events.push(event)
   return undefined
 }
 
@@ -103,39 +100,49 @@ const addRecorded = (
 // the form that is seen at once
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Accepts nothing that the Schema refuses; entries with artifacts are left to it. */
-const isRecorded = (payload: unknown): payload is typeof Recorded.schema.Type => {
-  if (!isObject(payload)) return false
-  const { artifacts, digest, from, key, ledger, metadata } = payload
-  return (
-    Number.isSafeInteger(ledger) &&
-    isDigest(key) &&
-    isDigest(digest) &&
-    Array.isArray(artifacts) &&
-    artifacts.length === 0 &&
-    (from === undefined || typeof from === "string") &&
-    isObject(metadata) &&
-    isRecordingName(metadata.recording) &&
-    isText(metadata.recordedBy) &&
-    Number.isSafeInteger(metadata.recordedAt) &&
-    isText(metadata.action) &&
-    isText(metadata.version) &&
-    typeof metadata.durationMs === "number"
-  )
+/**
+ * What an entry does that records or evicts, without artifacts and without anything to unescape. Payloads are canonical
+ * JSON, so that one pattern reads such an entry several times as fast as a parser. It takes nothing that the Schema
+ * refuses or reads otherwise.
+ */
+export const seenAtOnce = ({ payload, type }: Pick<JournalEntry, "payload" | "type">): StagedEvent | undefined => {
+  if (type === Recorded.type) return seenRecorded(recordedPattern.exec(payload))
+  if (type === Evicted.type) return seenEvicted(evictedPattern.exec(payload))
+  return undefined
 }
 
-const isEvicted = (payload: unknown): payload is typeof Evicted.schema.Type =>
-  isObject(payload) && isDigest(payload.key) && isRecordingName(payload.recording)
+const seenRecorded = (groups: RegExpExecArray | null): StagedEvent | undefined =>
+  groups === null
+    ? undefined
+    : {
+        digest: groups[1]!,
+        from: groups[2] ?? null,
+        key: groups[3]!,
+        ledger: Number(groups[4]),
+        action: groups[5]!,
+        durationMs: Number(groups[6]),
+        recordedAt: Number(groups[7]),
+        recordedBy: groups[8]!,
+        recording: groups[9]!,
+        version: groups[10]!,
+        artifacts: "[]"
+      }
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+const seenEvicted = (groups: RegExpExecArray | null): StagedEvent | undefined =>
+  groups === null ? undefined : { key: groups[1]!, ledger: null }
 
-const isText = (value: unknown): boolean => typeof value === "string" && value !== ""
+const hex = (length: number): string => `"([0-9a-f]{${length}})"`
 
-const isDigest = (value: unknown): boolean => typeof value === "string" && digestPattern.test(value)
+const text = String.raw`"([^"\\\x00-\x1f]+)"`
 
-const isRecordingName = (value: unknown): boolean => typeof value === "string" && recordingPattern.test(value)
+const integer = String.raw`(0|[1-9]\d{0,14})`
 
-const digestPattern = /^[0-9a-f]{64}$/
+const decimal = String.raw`((?:0|[1-9]\d{0,8})(?:\.\d{0,5}[1-9])?)`
 
-const recordingPattern = /^[0-9a-f]{32}$/
+const recordedPattern = RegExp(
+  `^{"artifacts":\\[\\],"digest":${hex(64)},(?:"from":${text},)?"key":${hex(64)},"ledger":${integer},"metadata":` +
+    `{"action":${text},"durationMs":${decimal},"recordedAt":${integer},"recordedBy":${text},"recording":${hex(32)},` +
+    `"version":${text}}}$`
+)
+
+const evictedPattern = RegExp(`^{"key":${hex(64)},"recording":${hex(32)}}$`)
