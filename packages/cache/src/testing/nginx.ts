@@ -7,11 +7,10 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import { type ChildProcess, spawn, spawnSync } from "node:child_process"
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
-import { connect, createServer, type Socket } from "node:net"
-import { tmpdir } from "node:os"
+import { spawnSync } from "node:child_process"
+import { mkdir, writeFile } from "node:fs/promises"
 import { delimiter, join } from "node:path"
+import * as ServerProcess from "../internal/testing/serverProcess.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -41,7 +40,10 @@ export interface Nginx {
   readonly port: number
   /** The folder that it serves: `ac/` and `cas/` are in it. */
   readonly root: string
-  readonly pid: number
+  /** Ends it by SIGKILL. */
+  readonly kill: Effect.Effect<void>
+  /** Starts it again after it was killed, at the same port and over the same folder. */
+  readonly restart: Effect.Effect<void, NginxError>
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -83,54 +85,38 @@ export const isInstalled: Effect.Effect<boolean> = Effect.sync(() => {
  * @since 0.1.0
  * @category constructors
  */
-export const make = Effect.fnUntraced(function* (
-  options: NginxOptions = {}
-): Effect.fn.Return<Nginx, NginxError, Scope.Scope> {
-  const folder = yield* Effect.acquireRelease(
-    attempt(() => mkdtemp(join(tmpdir(), "strata-nginx-"))),
-    (folder) => Effect.ignore(attempt(() => rm(folder, { recursive: true, force: true })))
-  )
-  // A port that was free may be taken before nginx has it.
-  return yield* Effect.retry(start(folder, options), { times: options.port === undefined ? 4 : 0 })
-})
+export const make: (options?: NginxOptions) => Effect.Effect<Nginx, NginxError, Scope.Scope> = Effect.fnUntraced(
+  function* (options: NginxOptions = {}) {
+    const folder = yield* ServerProcess.temporaryFolder("strata-nginx-")
+    const root = join(folder, "root")
+    const server = yield* ServerProcess.make({ port: options.port, program: configured(folder, root, options) })
+    return {
+      url: `http://127.0.0.1:${server.port}`,
+      port: server.port,
+      root,
+      kill: server.kill,
+      restart: Effect.mapError(server.restart, toNginxError)
+    }
+  },
+  Effect.catchTag("ServerProcessError", (error) => Effect.fail(toNginxError(error)))
+)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
-const start = Effect.fnUntraced(function* (
-  folder: string,
-  options: NginxOptions
-): Effect.fn.Return<Nginx, NginxError, Scope.Scope> {
-  const root = join(folder, "root")
-  const port = options.port ?? (yield* freePort)
-  yield* attempt(async () => {
-    await mkdir(root, { recursive: true })
-    await mkdir(join(folder, "temp"), { recursive: true })
-    await writeFile(join(folder, "nginx.conf"), configuration(folder, root, port, options))
-  })
-  const child = yield* Effect.acquireRelease(
-    Effect.sync(() =>
-      spawn("nginx", ["-p", folder, "-c", join(folder, "nginx.conf"), "-e", join(folder, "error.log")], {
-        env: environment(),
-        stdio: "ignore"
-      }).on("error", () => {})
-    ),
-    kill
-  )
-  if (child.pid === undefined) return yield* new NginxError({ detail: "there is no program nginx" })
-  yield* Effect.raceFirst(
-    awaitPort(port),
-    Effect.andThen(
-      exited(child),
-      Effect.flatMap(
-        attempt(() => readFile(join(folder, "error.log"), "utf8")),
-        (detail) => new NginxError({ detail })
-      )
-    )
-  )
-  return { url: `http://127.0.0.1:${port}`, port, root, pid: child.pid }
-})
+const configured =
+  (folder: string, root: string, options: NginxOptions) =>
+  (port: number): Effect.Effect<ServerProcess.Program, ServerProcess.ServerProcessError> => {
+    const log = join(folder, "error.log")
+    const file = join(folder, "nginx.conf")
+    return ServerProcess.attempt(async () => {
+      await mkdir(root, { recursive: true })
+      await mkdir(join(folder, "temp"), { recursive: true })
+      await writeFile(file, configuration(folder, root, port, options))
+      return { command: "nginx", args: ["-p", folder, "-c", file, "-e", log], env: environment(), log }
+    })
+  }
 
 /** One process, which a kill by its id ends: a killed master leaves its workers behind. */
 const configuration = (folder: string, root: string, port: number, options: NginxOptions): string => `
@@ -165,52 +151,4 @@ const environment = (): NodeJS.ProcessEnv => ({
   PATH: [process.env["PATH"] ?? "", "/usr/sbin", "/usr/local/sbin"].join(delimiter)
 })
 
-const freePort: Effect.Effect<number, NginxError> = Effect.callback((resume) => {
-  const server = createServer()
-  server.on("error", (error) => resume(Effect.fail(new NginxError({ detail: error.message }))))
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    const port = typeof address === "object" && address !== null ? address.port : 0
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
-
-/** Waits in the time of the world, whichever clock a test has. */
-const awaitPort = (port: number): Effect.Effect<void, NginxError> =>
-  Effect.callback((resume) => {
-    let socket: Socket | undefined
-    let timer: NodeJS.Timeout | undefined
-    const look = (left: number): void => {
-      socket = connect(port, "127.0.0.1")
-      socket.on("connect", () => {
-        socket?.destroy()
-        resume(Effect.void)
-      })
-      socket.on("error", (error) => {
-        if (left === 0) resume(Effect.fail(new NginxError({ detail: error.message })))
-        else timer = setTimeout(look, 20, left - 1)
-      })
-    }
-    look(250)
-    return Effect.sync(() => {
-      clearTimeout(timer)
-      socket?.destroy()
-    })
-  })
-
-const exited = (child: ChildProcess): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    if (child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
-    child.once("exit", () => resume(Effect.void))
-  })
-
-const kill = (child: ChildProcess): Effect.Effect<void> =>
-  child.pid === undefined
-    ? Effect.void
-    : Effect.andThen(
-        Effect.sync(() => child.kill("SIGKILL")),
-        exited(child)
-      )
-
-const attempt = <A>(f: () => Promise<A>): Effect.Effect<A, NginxError> =>
-  Effect.tryPromise({ try: f, catch: (cause) => new NginxError({ detail: String(cause) }) })
+const toNginxError = ({ detail }: ServerProcess.ServerProcessError) => new NginxError({ detail })

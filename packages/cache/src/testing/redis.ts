@@ -7,11 +7,9 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import { type ChildProcess, spawn, spawnSync } from "node:child_process"
-import { mkdtemp, readFile, rm } from "node:fs/promises"
-import { connect, createServer, type Socket } from "node:net"
-import { tmpdir } from "node:os"
+import { spawnSync } from "node:child_process"
 import { join } from "node:path"
+import * as ServerProcess from "../internal/testing/serverProcess.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -68,7 +66,7 @@ export class RedisError extends Schema.TaggedError<RedisError>("@strata/cache/te
 // constructors
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Their versions that can be started; the first that is in the path is. */
+/** What it goes by; the first that is in the path is started. */
 const programs = ["redis-server", "valkey-server"]
 
 /**
@@ -81,7 +79,7 @@ const programs = ["redis-server", "valkey-server"]
 export const isInstalled: Effect.Effect<boolean, RedisError> = Effect.suspend(() => {
   if (program() !== undefined) return Effect.succeed(true)
   if (process.env["STRATA_TEST_REDIS_REQUIRED"] !== undefined) {
-    return Effect.fail(new RedisError({ detail: "neither redis-server nor valkey-server is installed" }))
+    return Effect.fail(new RedisError({ detail: notInstalled }))
   }
   return Effect.as(
     Effect.logWarning("Neither redis-server nor valkey-server is installed: the tests that need one are skipped"),
@@ -95,29 +93,25 @@ export const isInstalled: Effect.Effect<boolean, RedisError> = Effect.suspend(()
  * @since 0.1.0
  * @category constructors
  */
-export const make = Effect.fnUntraced(function* (
-  options: RedisOptions = {}
-): Effect.fn.Return<Redis, RedisError, Scope.Scope> {
-  const folder = yield* Effect.acquireRelease(
-    attempt(() => mkdtemp(join(tmpdir(), "strata-redis-"))),
-    (folder) => Effect.ignore(attempt(() => rm(folder, { recursive: true, force: true })))
-  )
-  const running: Running = { child: undefined }
-  yield* Effect.addFinalizer(() => kill(running))
-  // A port that was free may be taken before the server has it.
-  const port = yield* Effect.retry(
-    Effect.tap(freePort, (port) => start(running, folder, port, options)),
-    { times: 4 }
-  )
-  return {
-    url: `redis://127.0.0.1:${port}`,
-    port,
-    kill: kill(running),
-    restart: Effect.suspend(() => start(running, folder, port, options)),
-    pause: signal(running, "SIGSTOP"),
-    resume: signal(running, "SIGCONT")
-  }
-})
+export const make: (options?: RedisOptions) => Effect.Effect<Redis, RedisError, Scope.Scope> = Effect.fnUntraced(
+  function* (options: RedisOptions = {}) {
+    const folder = yield* ServerProcess.temporaryFolder("strata-redis-")
+    const server = yield* ServerProcess.make({
+      program: (port) => configured(folder, port, options),
+      // While it reads its file it says that it is loading; that it wants a password is an answer.
+      probe: { question: "PING\r\n", isBusy: (answer) => answer.startsWith("-LOADING") }
+    })
+    return {
+      url: `redis://127.0.0.1:${server.port}`,
+      port: server.port,
+      kill: server.kill,
+      restart: Effect.mapError(server.restart, toRedisError),
+      pause: server.signal("SIGSTOP"),
+      resume: server.signal("SIGCONT")
+    }
+  },
+  Effect.catchTag("ServerProcessError", (error) => Effect.fail(toRedisError(error)))
+)
 
 /**
  * The URL of the server that `STRATA_TEST_REDIS_URL` names, or of one that is started for the scope. Whoever uses it
@@ -135,108 +129,35 @@ export const url: Effect.Effect<string, RedisError, Scope.Scope> = Effect.suspen
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
-interface Running {
-  child: ChildProcess | undefined
-}
-
 const program = (): string | undefined =>
   programs.find((name) => spawnSync(name, ["--version"], { stdio: "ignore" }).error === undefined)
 
-const start = Effect.fnUntraced(function* (
-  running: Running,
+const configured = (
   folder: string,
   port: number,
   options: RedisOptions
-): Effect.fn.Return<void, RedisError> {
-  const name = program()
-  if (name === undefined)
-    return yield* new RedisError({ detail: "neither redis-server nor valkey-server is installed" })
-  const log = join(folder, "log")
-  const settings = [
-    ["bind", "127.0.0.1"],
-    ["port", `${port}`],
-    ["dir", folder],
-    ["logfile", log],
-    ["save", ""],
-    ["appendonly", options.durable === true ? "yes" : "no"],
-    ["appendfsync", "always"],
-    ...(options.settings ?? [])
-  ]
-  const child = spawn(
-    name,
-    settings.flatMap(([name = "", ...values]) => [`--${name}`, ...values]),
-    { cwd: folder, stdio: "ignore" }
-  ).on("error", () => {})
-  running.child = child
-  yield* Effect.raceFirst(
-    awaitReady(port),
-    Effect.andThen(
-      exited(child),
-      Effect.flatMap(
-        attempt(() => readFile(log, "utf8")),
-        (detail) => new RedisError({ detail })
-      )
-    )
-  )
-})
-
-const freePort: Effect.Effect<number, RedisError> = Effect.callback((resume) => {
-  const server = createServer()
-  server.on("error", (error) => resume(Effect.fail(new RedisError({ detail: error.message }))))
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    const port = typeof address === "object" && address !== null ? address.port : 0
-    server.close(() => resume(Effect.succeed(port)))
-  })
-})
-
-/**
- * Waits, in the time of the world, until it answers, be it that it wants a password; while it reads its file it says that
- * it is loading.
- */
-const awaitReady = (port: number): Effect.Effect<void, RedisError> =>
-  Effect.callback((resume) => {
-    let socket: Socket | undefined
-    let timer: NodeJS.Timeout | undefined
-    const look = (left: number): void => {
-      socket = connect(port, "127.0.0.1")
-      const again = (): void => {
-        socket?.destroy()
-        if (left === 0) resume(Effect.fail(new RedisError({ detail: "it does not answer" })))
-        else timer = setTimeout(look, 20, left - 1)
-      }
-      socket.on("connect", () => socket?.write("PING\r\n"))
-      socket.once("data", (answer) => {
-        if (answer.toString().startsWith("-LOADING")) return again()
-        socket?.destroy()
-        resume(Effect.void)
-      })
-      socket.on("error", again)
-    }
-    look(500)
-    return Effect.sync(() => {
-      clearTimeout(timer)
-      socket?.destroy()
+): Effect.Effect<ServerProcess.Program, ServerProcess.ServerProcessError> =>
+  Effect.suspend(() => {
+    const command = program()
+    if (command === undefined) return Effect.fail(new ServerProcess.ServerProcessError({ detail: notInstalled }))
+    const log = join(folder, "log")
+    const settings = [
+      ["bind", "127.0.0.1"],
+      ["port", `${port}`],
+      ["dir", folder],
+      ["logfile", log],
+      ["save", ""],
+      ["appendonly", options.durable === true ? "yes" : "no"],
+      ["appendfsync", "always"],
+      ...(options.settings ?? [])
+    ]
+    return Effect.succeed({
+      command,
+      args: settings.flatMap(([name = "", ...values]) => [`--${name}`, ...values]),
+      log
     })
   })
 
-const exited = (child: ChildProcess): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
-    child.once("exit", () => resume(Effect.void))
-  })
+const notInstalled = "neither redis-server nor valkey-server is installed"
 
-const kill = (running: Running): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    const { child } = running
-    running.child = undefined
-    if (child === undefined) return Effect.void
-    child.kill("SIGKILL")
-    return exited(child)
-  })
-
-const signal = (running: Running, name: "SIGSTOP" | "SIGCONT"): Effect.Effect<void> =>
-  Effect.sync(() => void running.child?.kill(name))
-
-const attempt = <A>(f: () => Promise<A>): Effect.Effect<A, RedisError> =>
-  Effect.tryPromise({ try: f, catch: (cause) => new RedisError({ detail: String(cause) }) })
+const toRedisError = ({ detail }: ServerProcess.ServerProcessError) => new RedisError({ detail })
