@@ -60,6 +60,22 @@ export class BreakerOpen extends Schema.TaggedError<BreakerOpen>("@strata/cache/
 }
 
 /**
+ * The call came from inside of a write, which must not hold the database while a network answers. Nothing was asked of
+ * the tier.
+ *
+ * @since 0.1.0
+ * @category reasons
+ */
+export class InsideWrite extends Schema.TaggedError<InsideWrite>("@strata/cache/CacheError/InsideWrite")(
+  "InsideWrite",
+  tier
+) {
+  override get message(): string {
+    return `${this.tier} is not asked from inside of a write`
+  }
+}
+
+/**
  * The tier refuses this client, as with 401 or 403.
  *
  * @since 0.1.0
@@ -228,6 +244,7 @@ export const CacheErrorReason = Schema.Union([
   Unreachable,
   TimedOut,
   BreakerOpen,
+  InsideWrite,
   Forbidden,
   TooLarge,
   Redirected,
@@ -293,6 +310,7 @@ export const outlook = (error: CacheError): Outlook => {
     case "Unsupported":
     case "Invalid":
       return "never"
+    case "InsideWrite":
     case "Unexpected":
     case "ArtifactMissing":
     case "ArtifactCorrupt":

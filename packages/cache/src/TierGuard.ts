@@ -5,15 +5,18 @@
  *
  * @since 0.1.0
  */
+import { WriteTransaction } from "@strata/durable/DurableWriter"
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"
+import * as Option from "effect/Option"
 import * as CircuitBreaker from "effect/persistence/CircuitBreaker"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import { BreakerOpen, CacheError, outlook, TimedOut } from "./CacheError.ts"
+import { BreakerOpen, CacheError, InsideWrite, outlook, TimedOut } from "./CacheError.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -26,7 +29,7 @@ import { BreakerOpen, CacheError, outlook, TimedOut } from "./CacheError.ts"
  * @category models
  */
 export interface TierGuardOptions {
-  /** How long a call may take in all. Default 1 minute. */
+  /** How long a call may take in all, with the time that it waits for others. Default 1 minute. */
   readonly deadline?: Duration.Input | undefined
   /** How many calls there are at a time; further ones wait. Default 32. */
   readonly concurrency?: number | undefined
@@ -61,7 +64,7 @@ export interface TierGuard {
   readonly deadlineMs: number
   /**
    * Runs a call of the tier within its bounds. Fails with `BreakerOpen`, without a call, while the tier is left alone,
-   * and with `TimedOut` after the deadline.
+   * with `InsideWrite`, without a call, inside of a write, and with `TimedOut` after the deadline.
    */
   readonly run: <A, R>(
     call: Effect.Effect<A, CacheError, R>,
@@ -103,19 +106,23 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<TierGuard, never, Scope.Scope> {
   const circuit = yield* makeCircuit(tier, options)
   const room = yield* Semaphore.make(options.concurrency ?? 32)
-  const deadline = options.deadline ?? "1 minute"
-  const guarded = <A, R>(call: Effect.Effect<A, CacheError, R>, within: Duration.Input) =>
+  const deadlineMs = toMillis(options.deadline ?? "1 minute")
+  const guarded = <A, R>(call: Effect.Effect<A, CacheError, R>, within: number) =>
     circuit.execute(inTime(tier, call, within)).pipe(Effect.onExit((exit) => count(tier, exit)))
-  const awaitReturn = yield* makeProber(circuit.state, guarded(probe, deadline))
+  const awaitReturn = yield* makeProber(circuit.state, guarded(probe, deadlineMs))
   return {
     tier,
-    deadlineMs: Duration.toMillis(Duration.fromInputUnsafe(deadline)),
-    run: (call, given) =>
-      Effect.flatMap(circuit.state, (state) =>
-        state._tag === "Closed"
-          ? Effect.tapError(guarded(call, given?.deadline ?? deadline), () => awaitReturn)
-          : Effect.fail(leftAlone(tier, state))
-      ).pipe(room.withPermit),
+    deadlineMs,
+    run: (call, given) => {
+      const within = given?.deadline === undefined ? deadlineMs : toMillis(given.deadline)
+      const runOrLeave = (remaining: number) =>
+        Effect.flatMap(circuit.state, (state) =>
+          state._tag === "Closed"
+            ? Effect.tapError(guarded(call, remaining), () => awaitReturn)
+            : Effect.fail(leftAlone(tier, state))
+        )
+      return outsideOfWrites(tier, inTurn(tier, room, within, runOrLeave))
+    },
     state: circuit.state
   }
 })
@@ -123,6 +130,8 @@ export const make = Effect.fnUntraced(function* (
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
+
+const toMillis = (duration: Duration.Input): number => Duration.toMillis(Duration.fromInputUnsafe(duration))
 
 interface Circuit {
   readonly execute: <A, R>(call: Effect.Effect<A, CacheError, R>) => Effect.Effect<A, CacheError, R>
@@ -202,14 +211,43 @@ const makeProber = (state: Effect.Effect<State>, probe: Effect.Effect<unknown, C
     })
   })
 
-const inTime = <A, R>(tier: string, call: Effect.Effect<A, CacheError, R>, within: Duration.Input) =>
-  Effect.timeoutOrElse(call, {
-    duration: within,
-    orElse: () => {
-      const afterMs = Duration.toMillis(Duration.fromInputUnsafe(within))
-      return Effect.fail(new CacheError({ reason: new TimedOut({ tier, phase: "total", afterMs }) }))
-    }
+const outsideOfWrites = <A, R>(tier: string, call: Effect.Effect<A, CacheError, R>): Effect.Effect<A, CacheError, R> =>
+  Effect.flatMap(Effect.serviceOption(WriteTransaction), (write) =>
+    Option.isNone(write) ? call : Effect.fail(new CacheError({ reason: new InsideWrite({ tier }) }))
+  )
+
+/**
+ * Runs a call when there is room, with the time that is left then. One that waits until its time is up says nothing about
+ * the tier: those that it waits for do.
+ */
+const inTurn = <A, R>(
+  tier: string,
+  room: Semaphore.Semaphore,
+  within: number,
+  call: (remaining: number) => Effect.Effect<A, CacheError, R>
+): Effect.Effect<A, CacheError, R> =>
+  Effect.suspend(() => {
+    let waits = true
+    const patience = Effect.andThen(
+      Effect.sleep(within),
+      Effect.suspend(() => (waits ? timedOut(tier, within) : Effect.never))
+    )
+    const turn = Effect.flatMap(Clock.currentTimeMillis, (start) =>
+      room.withPermit(
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          waits = false
+          return call(within - (now - start))
+        })
+      )
+    )
+    return Effect.raceFirst(turn, patience)
   })
+
+const inTime = <A, R>(tier: string, call: Effect.Effect<A, CacheError, R>, within: number) =>
+  Effect.timeoutOrElse(call, { duration: within, orElse: () => timedOut(tier, within) })
+
+const timedOut = (tier: string, afterMs: number): Effect.Effect<never, CacheError> =>
+  Effect.fail(new CacheError({ reason: new TimedOut({ tier, phase: "total", afterMs }) }))
 
 const leftAlone = (tier: string, state: State): CacheError =>
   new CacheError({ reason: new BreakerOpen({ tier, retryAfterMs: state._tag === "Open" ? state.retryAfterMs : 0 }) })

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as DurableWriter from "@strata/durable/DurableWriter"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
@@ -118,5 +119,36 @@ describe("TierGuard", () => {
       assert.deepStrictEqual(reasons, ["TimedOut", "TimedOut", "BreakerOpen", "BreakerOpen", "BreakerOpen"])
       assert.strictEqual(tier.calls, 2)
     })
+  )
+
+  it.effect("the time that a call waits for others is part of its deadline, and is no failure of the tier", () =>
+    Effect.gen(function* () {
+      const { guard } = yield* setUp({ failures: 1, concurrency: 1, deadline: "3 seconds" })
+      const first = yield* Effect.forkChild(
+        guard.run(Effect.delay(Effect.succeed("first"), "4 seconds"), { deadline: "5 seconds" })
+      )
+      const second = yield* Effect.forkChild(Effect.flip(guard.run(Effect.succeed("second"))))
+      const third = yield* Effect.forkChild(
+        Effect.flip(guard.run(Effect.delay(Effect.succeed("third"), "2 seconds"), { deadline: "5 seconds" }))
+      )
+      yield* TestClock.adjust("3 seconds")
+      assert.strictEqual((yield* Fiber.join(second)).reason._tag, "TimedOut")
+      assert.strictEqual((yield* guard.state)._tag, "Closed")
+      yield* TestClock.adjust("2 seconds")
+      assert.strictEqual(yield* Fiber.join(first), "first")
+      assert.strictEqual((yield* Fiber.join(third)).reason._tag, "TimedOut")
+    })
+  )
+
+  it.effect("nothing is asked of a tier from inside of a write", () =>
+    Effect.gen(function* () {
+      const { call, reason, state, tier } = yield* setUp({ failures: 1 })
+      const writer = yield* DurableWriter.DurableWriter
+      assert.strictEqual(yield* writer.write(reason), "InsideWrite")
+      assert.strictEqual(tier.calls, 0)
+      assert.strictEqual(yield* state, "Closed")
+      tier.mood = Effect.succeed("ok")
+      assert.strictEqual(yield* call, "ok")
+    }).pipe(Effect.provide(DurableWriter.layerMemory()))
   )
 })
