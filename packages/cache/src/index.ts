@@ -49,6 +49,10 @@ export * as Lookup from "./Lookup.ts"
 /**
  * @since 0.1.0
  */
+export * as PostgresCache from "./PostgresCache.ts"
+/**
+ * @since 0.1.0
+ */
 export * as Publication from "./Publication.ts"
 /**
  * @since 0.1.0

@@ -279,7 +279,7 @@ export const stepCacheSuite = <E>(name: string, tier: StepCacheTier<E>): void =>
           yield* put(entry)
           assert.strictEqual(hitOf(yield* get("a")).result, entry.result)
         }).pipe(Effect.provide(tier.layer)),
-      { arbitrary: { runs: 25, seed: 36 } }
+      { arbitrary: { runs: 25, seed: 36 }, timeout: 120_000 }
     )
   })
 }
