@@ -11,18 +11,19 @@
  *
  * @since 0.1.0
  */
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { ArtifactStore } from "./ArtifactStore.ts"
 import type { CacheError } from "./CacheError.ts"
-import * as Artifacts from "./internal/http/artifacts.ts"
+import * as Blobs from "./internal/http/blobs.ts"
 import * as Client from "./internal/http/client.ts"
 import * as Entries from "./internal/http/entries.ts"
-import type * as Exchange from "./internal/http/exchange.ts"
+import * as Exchange from "./internal/http/exchange.ts"
 import type { Settings } from "./internal/http/settings.ts"
 import * as Target from "./internal/http/target.ts"
+import * as Artifacts from "./internal/remoteArtifacts.ts"
 import type { StepCache } from "./StepCache.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -125,7 +126,7 @@ export const stepCache: (options: HttpCacheOptions) => Effect.Effect<StepCache["
 export const artifactStore: (
   options: HttpCacheOptions
 ) => Effect.Effect<ArtifactStore["Service"], CacheError, Scope.Scope> = Effect.fnUntraced(function* (options) {
-  return Artifacts.make(yield* connect(options), settings(options))
+  return Artifacts.make("HttpCache", Blobs.remote(yield* connect(options)), settings(options))
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -139,15 +140,9 @@ const nameOf = ({ name, url }: HttpCacheOptions): string => {
 }
 
 const connect = (options: HttpCacheOptions): Effect.Effect<Client.Client, CacheError, Scope.Scope> =>
-  Effect.flatMap(Target.make(nameOf(options), options), (target) => Client.make(target, deadlines(options.deadlines)))
-
-const deadlines = (options: Deadlines = {}): Exchange.Deadlines => ({
-  connectMs: Duration.toMillis(options.connect ?? "5 seconds"),
-  responseMs: Duration.toMillis(options.response ?? "15 seconds"),
-  idleMs: Duration.toMillis(options.idle ?? "10 seconds"),
-  bodyMs: Duration.toMillis(options.body ?? "30 seconds"),
-  minBytesPerSecond: options.minBytesPerSecond ?? 65_536
-})
+  Effect.flatMap(Target.make(nameOf(options), options), (target) =>
+    Client.make(target, Exchange.toMillis(options.deadlines))
+  )
 
 const settings = (options: HttpCacheOptions): Settings => ({
   tier: nameOf(options),

@@ -1,14 +1,23 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Blob } from "../../CacheEntry.ts"
-import { ArtifactMissing, CacheError, TooLarge } from "../../CacheError.ts"
+import { ArtifactMissing, CacheError, Unsupported } from "../../CacheError.ts"
 import * as Check from "../checked.ts"
+import type { Remote } from "../remoteArtifacts.ts"
 import type { Client } from "./client.ts"
 
 /** How many blobs are asked about at a time. */
 const concurrency = 8
 
 const pathOf = (blob: Blob): string => `cas/${blob.digest}`
+
+export const remote = (client: Client): Remote => ({
+  upload: (blob, content) => upload(client, blob, content),
+  download: (blob) => download(client, blob),
+  missing: (blobs) => missing(client, blobs),
+  remove: () =>
+    Effect.fail(new CacheError({ reason: new Unsupported({ tier: client.target.tier, operation: "remove blobs" }) }))
+})
 
 /** Sends a blob, whether or not it is there. */
 export const upload = <E, R>(
@@ -46,7 +55,3 @@ const isThere = (client: Client, blob: Blob): Effect.Effect<boolean, CacheError>
       return length === undefined || Number(length) === blob.size
     })
   )
-
-/** Fails when the size is above the limit. */
-export const checkSize = (tier: string, size: number, limit: number): Effect.Effect<void, CacheError> =>
-  size > limit ? Effect.fail(new CacheError({ reason: new TooLarge({ tier, size, limit }) })) : Effect.void

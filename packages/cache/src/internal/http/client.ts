@@ -1,10 +1,7 @@
-import { Buffer } from "node:buffer"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import * as Stream from "effect/Stream"
-import * as http from "node:http"
-import * as https from "node:https"
-import { CacheError, Invalid, Redirected, TooLarge, Unexpected } from "../../CacheError.ts"
+import { CacheError, Redirected, Unexpected } from "../../CacheError.ts"
+import * as Answer from "./answer.ts"
 import * as Exchange from "./exchange.ts"
 import * as Status from "./status.ts"
 import type { Target } from "./target.ts"
@@ -24,19 +21,13 @@ export type Outcome = { readonly _tag: "Done"; readonly answer: Exchange.Answer 
 /** How often a server may send on within its origin. */
 const mostRedirects = 5
 
-/** What is read of a body that nobody wants, so that its connection can be kept: in bytes, and in milliseconds. */
-const drained = { size: 65_536, ms: 250 }
-
 /** A client with connections of its own, which are closed with the scope. */
 export const make = Effect.fnUntraced(function* (
   target: Target,
   deadlines: Exchange.Deadlines
 ): Effect.fn.Return<Client, never, Scope.Scope> {
-  const agent = yield* Effect.acquireRelease(
-    Effect.sync(() => new (target.base.protocol === "https:" ? https : http).Agent({ keepAlive: true })),
-    (agent) => Effect.sync(() => agent.destroy())
-  )
-  const connection: Exchange.Connection = { target, deadlines, agent }
+  const connection = yield* Exchange.makeConnection(target.tier, target.base, deadlines)
+  const headers = Object.fromEntries(target.headers)
 
   const follow = <E, R>(
     method: Status.Method,
@@ -44,9 +35,9 @@ export const make = Effect.fnUntraced(function* (
     upload: Exchange.Upload<E, R> | undefined,
     hops: number
   ): Effect.Effect<Exchange.Answer, CacheError | E, R | Scope.Scope> =>
-    Effect.flatMap(Exchange.run(connection, method, url, upload), (answer) => {
+    Effect.flatMap(Exchange.run(connection, { method, url, headers, upload }), (answer) => {
       if (answer.status === 417 && upload !== undefined && upload.unasked !== true) {
-        return Effect.andThen(drain(answer), follow(method, url, { ...upload, unasked: true }, hops))
+        return Effect.andThen(Answer.drain(answer), follow(method, url, { ...upload, unasked: true }, hops))
       }
       if (!isRedirect(method, answer.status)) return Effect.succeed(answer)
       const location = answer.headers.location
@@ -62,63 +53,27 @@ export const make = Effect.fnUntraced(function* (
       // User info in a location would be sent as credentials.
       there.username = ""
       there.password = ""
-      return Effect.andThen(drain(answer), follow(method, there, upload, hops + 1))
+      return Effect.andThen(Answer.drain(answer), follow(method, there, upload, hops + 1))
     })
 
   const request: Client["request"] = (method, path, upload) =>
     Effect.flatMap(follow(method, new URL(path, target.base), upload, 0), (answer) => {
       const meaning = Status.meaning(target.tier, method, answer.status, upload?.size ?? 0)
       if (meaning._tag === "Done" && method === "GET")
-        return Effect.as(checkEncoding(target.tier, answer), { _tag: "Done", answer })
+        return Effect.as(Answer.checkEncoding(target.tier, answer), { _tag: "Done", answer })
       const outcome: Effect.Effect<Outcome, CacheError> =
         meaning._tag === "Failed"
           ? failWith(meaning.reason)
           : Effect.succeed(meaning._tag === "Done" ? { _tag: "Done", answer } : meaning)
-      return Effect.andThen(drain(answer), outcome)
+      return Effect.andThen(Answer.drain(answer), outcome)
     })
 
   return { target, request }
 })
 
-/**
- * The whole of a body of at most `limit` bytes, which is never taken from what the server says.
- */
-export const readAll = Effect.fnUntraced(function* (
-  tier: string,
-  answer: Exchange.Answer,
-  limit: number
-): Effect.fn.Return<Uint8Array, CacheError> {
-  const chunks: Array<Uint8Array> = []
-  let size = 0
-  yield* Stream.runForEach(answer.body, (chunk) => {
-    size += chunk.length
-    chunks.push(chunk)
-    return size > limit ? failWith(new TooLarge({ tier, size, limit })) : Effect.void
-  })
-  return Buffer.concat(chunks, size)
-})
-
 /** A method changes on 301, 302 and 303, so that only what reads can follow these. */
 const isRedirect = (method: Status.Method, status: number): boolean =>
   status === 307 || status === 308 || (method !== "PUT" && (status === 301 || status === 302 || status === 303))
-
-/** Other encodings than the one asked for would have to be undone to find out the size. */
-const checkEncoding = (tier: string, answer: Exchange.Answer): Effect.Effect<void, CacheError> => {
-  const encoding = answer.headers["content-encoding"]
-  return encoding === undefined || encoding === "identity"
-    ? Effect.void
-    : failWith(new Invalid({ tier, detail: "a content-encoding that was not asked for" }))
-}
-
-const drain = (answer: Exchange.Answer): Effect.Effect<void> => {
-  let size = 0
-  return answer.body.pipe(
-    Stream.takeWhile((chunk) => (size += chunk.length) <= drained.size),
-    Stream.runDrain,
-    Effect.timeoutOption(drained.ms),
-    Effect.ignore
-  )
-}
 
 const failWith = (reason: CacheError["reason"]): Effect.Effect<never, CacheError> =>
   Effect.fail(new CacheError({ reason }))

@@ -8,15 +8,17 @@ import { CacheError, type CacheErrorReason, Invalid, ReadOnly, Unsupported } fro
 import * as Lookup from "../../Lookup.ts"
 import type { StepCache } from "../../StepCache.ts"
 import type { StepKey } from "../../StepKey.ts"
+import { checkSize } from "../blobs.ts"
 import { contradiction } from "../storedEntry.ts"
+import * as Answer from "./answer.ts"
 import * as Blobs from "./blobs.ts"
-import * as Client from "./client.ts"
+import type { Client } from "./client.ts"
 import * as EntryMessage from "./entryMessage.ts"
 import type { Settings } from "./settings.ts"
 
 type Service = StepCache["Service"]
 
-export const make = (client: Client.Client, settings: Settings): Service => ({
+export const make = (client: Client, settings: Settings): Service => ({
   name: settings.tier,
   arbitration: "last-writer-wins",
   get: get(client, settings),
@@ -31,7 +33,7 @@ const pathOf = (key: StepKey): string => `ac/${key}`
 // lookup
 // ---------------------------------------------------------------------------------------------------------------------
 
-const get = (client: Client.Client, settings: Settings): Service["get"] =>
+const get = (client: Client, settings: Settings): Service["get"] =>
   Effect.fn("HttpCache.get")(function* (key, options) {
     yield* Effect.annotateCurrentSpan({ tier: settings.tier, key })
     const bytes = yield* receiveMessage(client, settings, key)
@@ -43,12 +45,12 @@ const get = (client: Client.Client, settings: Settings): Service["get"] =>
     return yield* complete(client, settings, received.success)
   })
 
-const receiveMessage = (client: Client.Client, settings: Settings, key: StepKey): Effect.Effect<Part, CacheError> =>
+const receiveMessage = (client: Client, settings: Settings, key: StepKey): Effect.Effect<Part, CacheError> =>
   client.request("GET", pathOf(key)).pipe(
     Effect.flatMap((outcome): Effect.Effect<Part, CacheError> =>
       outcome._tag === "Absent"
         ? Effect.succeed(Result.fail({ _tag: "Absent" }))
-        : Effect.map(Client.readAll(settings.tier, outcome.answer, settings.maxEntryBytes), Result.succeed)
+        : Effect.map(Answer.readAll(settings.tier, outcome.answer, settings.maxEntryBytes), Result.succeed)
     ),
     Effect.scoped,
     Effect.catchTag("CacheError", toMiss)
@@ -56,7 +58,7 @@ const receiveMessage = (client: Client.Client, settings: Settings, key: StepKey)
 
 /** Fetches the result unless it came along, and asks for the artifacts. */
 const complete = Effect.fnUntraced(function* (
-  client: Client.Client,
+  client: Client,
   settings: Settings,
   received: EntryMessage.Received
 ): Effect.fn.Return<Lookup.Lookup, CacheError> {
@@ -71,13 +73,13 @@ const complete = Effect.fnUntraced(function* (
 })
 
 const receiveResult = (
-  client: Client.Client,
+  client: Client,
   { maxEntryBytes, tier }: Settings,
   { inlined, resultBlob }: EntryMessage.Received
 ): Effect.Effect<Part, CacheError> =>
   inlined !== undefined
     ? Effect.succeed(Result.succeed(inlined))
-    : Blobs.checkSize(tier, resultBlob.size, maxEntryBytes).pipe(
+    : checkSize({ tier, maxBytes: maxEntryBytes }, resultBlob.size).pipe(
         Effect.andThen(Stream.runCollect(Blobs.download(client, resultBlob))),
         Effect.map((chunks) => Result.succeed<Uint8Array>(Buffer.concat(chunks, resultBlob.size))),
         Effect.catchTag("CacheError", toMiss)
@@ -110,7 +112,7 @@ const fenced = Lookup.miss({ _tag: "Fenced" })
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** The result is sent even when it is in the message, since servers check that every output file is there. */
-const put = (client: Client.Client, settings: Settings): Service["put"] =>
+const put = (client: Client, settings: Settings): Service["put"] =>
   Effect.fn("HttpCache.put")(function* (entry: CacheEntry) {
     const { inlineBytes, maxEntryBytes, readOnly, tier } = settings
     yield* Effect.annotateCurrentSpan({ tier, key: entry.key, digest: entry.digest })
@@ -121,7 +123,7 @@ const put = (client: Client.Client, settings: Settings): Service["put"] =>
     const encoded = EntryMessage.encode(entry, result, inlineBytes)
     if (Result.isFailure(encoded)) return yield* failWith(new Invalid({ tier, detail: "its metadata are none" }))
     const message = encoded.success
-    yield* Blobs.checkSize(tier, Math.max(result.length, message.length), maxEntryBytes)
+    yield* checkSize({ tier, maxBytes: maxEntryBytes }, Math.max(result.length, message.length))
     yield* Blobs.upload(client, { digest: entry.digest, size: result.length }, Stream.make(result))
     const body = { digest: sha256(message), size: message.length, content: Stream.make(message) }
     yield* Effect.scoped(client.request("PUT", pathOf(entry.key), body))

@@ -2,6 +2,7 @@ import type { Digest } from "@strata/durable/Digest"
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
@@ -11,9 +12,8 @@ import * as Stream from "effect/Stream"
 import * as http from "node:http"
 import * as https from "node:https"
 import { CacheError, TimedOut, Unexpected, Unreachable } from "../../CacheError.ts"
+import type { Deadlines as DeadlineOptions } from "../../HttpCache.ts"
 import * as Check from "../checked.ts"
-import type { Method } from "./status.ts"
-import type { Target } from "./target.ts"
 
 /** In milliseconds. */
 export interface Deadlines {
@@ -28,10 +28,27 @@ export interface Deadlines {
   readonly minBytesPerSecond: number
 }
 
+/** The deadlines of options, with their defaults. */
+export const toMillis = (options: DeadlineOptions = {}): Deadlines => ({
+  connectMs: Duration.toMillis(options.connect ?? "5 seconds"),
+  responseMs: Duration.toMillis(options.response ?? "15 seconds"),
+  idleMs: Duration.toMillis(options.idle ?? "10 seconds"),
+  bodyMs: Duration.toMillis(options.body ?? "30 seconds"),
+  minBytesPerSecond: options.minBytesPerSecond ?? 65_536
+})
+
 export interface Connection {
-  readonly target: Target
+  readonly tier: string
   readonly deadlines: Deadlines
   readonly agent: http.Agent
+}
+
+export interface Request<E, R> {
+  readonly method: string
+  readonly url: URL
+  /** Besides those that frame the body. */
+  readonly headers: Readonly<Record<string, Redacted.Redacted<string>>>
+  readonly upload?: Upload<E, R> | undefined
 }
 
 /** A body whose content is checked while it is sent. */
@@ -65,17 +82,29 @@ const consentMs = 1000
  */
 export const run = <E = never, R = never>(
   connection: Connection,
-  method: Method,
-  url: URL,
-  upload?: Upload<E, R>
+  request: Request<E, R>
 ): Effect.Effect<Answer, CacheError | E, R | Scope.Scope> =>
-  Effect.flatMap(open(connection, method, url, upload, connection.agent), (exchange) =>
-    attempt(exchange, upload).pipe(
+  Effect.flatMap(open(connection, request, connection.agent), (exchange) =>
+    attempt(exchange, request.upload).pipe(
       Effect.catchIf(
         () => isStale(exchange),
-        () => Effect.flatMap(open(connection, method, url, upload, false), (fresh) => attempt(fresh, upload))
+        () => Effect.flatMap(open(connection, request, false), (fresh) => attempt(fresh, request.upload))
       )
     )
+  )
+
+/** Connections of their own, which are closed with the scope. */
+export const makeConnection = (
+  tier: string,
+  base: URL,
+  deadlines: Deadlines
+): Effect.Effect<Connection, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() => new (base.protocol === "https:" ? https : http).Agent({ keepAlive: true })),
+      (agent) => Effect.sync(() => agent.destroy())
+    ),
+    (agent) => ({ tier, deadlines, agent })
   )
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -100,27 +129,25 @@ const isStale = (exchange: Exchange): boolean =>
 
 const open = <E, R>(
   connection: Connection,
-  method: Method,
-  url: URL,
-  upload: Upload<E, R> | undefined,
+  request: Request<E, R>,
   agent: http.Agent | false
 ): Effect.Effect<Exchange, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
+      const { method, url } = request
       const { request: start } = url.protocol === "https:" ? https : http
-      const headers = headersOf(connection.target, upload)
-      return listen(connection, start(url, { method, headers, agent }))
+      return listen(connection, start(url, { method, headers: headersOf(request), agent }))
     }),
     (exchange) => Effect.sync(() => close(exchange))
   )
 
-const headersOf = <E, R>(target: Target, upload: Upload<E, R> | undefined): http.OutgoingHttpHeaders => ({
-  ...Object.fromEntries(Array.from(target.headers, ([name, value]) => [name, Redacted.value(value)])),
+const headersOf = <E, R>({ headers, upload }: Request<E, R>): http.OutgoingHttpHeaders => ({
+  ...(upload === undefined ? {} : { "content-type": "application/octet-stream" }),
+  ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, Redacted.value(value)])),
   "accept-encoding": "identity",
   ...(upload === undefined
     ? {}
     : {
-        "content-type": "application/octet-stream",
         "content-length": upload.size,
         ...(asksFirst(upload) ? { expect: "100-continue" } : {})
       })
@@ -196,7 +223,7 @@ const sendBody = <E, R>(exchange: Exchange, upload: Upload<E, R>): Effect.Effect
     request.flushHeaders()
     return Effect.timeoutOption(Deferred.await(consented), consentMs)
   })
-  const body = Check.checked(connection.target.tier, upload, upload.content).pipe(
+  const body = Check.checked(connection.tier, upload, upload.content).pipe(
     Stream.runForEach((chunk) => write(exchange, chunk)),
     Effect.andThen(Effect.sync(() => request.end())),
     within(connection, wholeMs(connection, upload.size), "total")
@@ -285,15 +312,15 @@ const nextTurn: Effect.Effect<void> = Effect.callback((resume) => {
 })
 
 const within =
-  ({ target }: Connection, ms: number, phase: TimedOut["phase"], afterMs = ms) =>
+  ({ tier }: Connection, ms: number, phase: TimedOut["phase"], afterMs = ms) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | CacheError, R> =>
     Effect.timeoutOrElse(effect, {
       duration: ms,
-      orElse: () => Effect.fail(new CacheError({ reason: new TimedOut({ tier: target.tier, phase, afterMs }) }))
+      orElse: () => Effect.fail(new CacheError({ reason: new TimedOut({ tier, phase, afterMs }) }))
     })
 
 const failureOf = ({ broken, connection }: Exchange): CacheError => {
-  const { tier } = connection.target
+  const { tier } = connection
   const detail = broken ?? "the connection was closed"
   // What answers does not speak HTTP, which is no matter of reach.
   const isForeign = detail.startsWith("HPE_")

@@ -7,8 +7,8 @@ import { createReadStream } from "node:fs"
 import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import type { Blob } from "../../CacheEntry.ts"
-import { CacheError, StorageFailed, TooLarge } from "../../CacheError.ts"
+import type { Blob } from "../CacheEntry.ts"
+import { CacheError, StorageFailed, TooLarge } from "../CacheError.ts"
 
 /** Content in a temporary file, until the scope closes. */
 export interface Spooled {
