@@ -45,3 +45,10 @@ export {
    */
   collectorSuite
 } from "./testing/collectorSuite.ts"
+export {
+  /**
+   * @since 0.1.0
+   * @category suites
+   */
+  twoMachinesSuite
+} from "./testing/twoMachinesSuite.ts"
