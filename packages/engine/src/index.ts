@@ -33,6 +33,10 @@ export * as ClockStore from "./ClockStore.ts"
 /**
  * @since 0.1.0
  */
+export * as DeferredClockFold from "./DeferredClockFold.ts"
+/**
+ * @since 0.1.0
+ */
 export * as DeferredStorage from "./DeferredStorage.ts"
 /**
  * @since 0.1.0
@@ -41,11 +45,27 @@ export * as DeferredStore from "./DeferredStore.ts"
 /**
  * @since 0.1.0
  */
+export * as FoldIncomplete from "./FoldIncomplete.ts"
+/**
+ * @since 0.1.0
+ */
 export * as Metrics from "./Metrics.ts"
 /**
  * @since 0.1.0
  */
 export * as Recorder from "./Recorder.ts"
+/**
+ * @since 0.1.0
+ */
+export * as RunEvents from "./RunEvents.ts"
+/**
+ * @since 0.1.0
+ */
+export * as RunStore from "./RunStore.ts"
+/**
+ * @since 0.1.0
+ */
+export * as RunStream from "./RunStream.ts"
 /**
  * @since 0.1.0
  */

@@ -87,7 +87,7 @@ const repairing = ({
       executionIds.reduce((count, executionId) => count + Tables.removeOf(table, executionId, undo), 0)
     ),
   removeAll: change((table, undo) => {
-    for (const executionId of [...table.runs.keys()]) Tables.removeOf(table, executionId, undo)
+    for (const executionId of table.runs.keys()) Tables.removeOf(table, executionId, undo)
   })
 })
 
