@@ -1,11 +1,20 @@
 /** The database of the run as a shared tier: each file has a schema of its own in it, and each tier a prefix. */
+import * as PgClient from "@effect/sql-pg/PgClient"
+import type { ArtifactStore } from "@strata/cache/ArtifactStore"
+import type { Blob } from "@strata/cache/CacheEntry"
 import type { CacheError } from "@strata/cache/CacheError"
+import type { Lookup } from "@strata/cache/Lookup"
 import * as PostgresCache from "@strata/cache/PostgresCache"
+import { sha256 } from "@strata/durable/Digest"
 import * as Postgres from "@strata/durable/testing/postgres"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { Buffer } from "node:buffer"
 import { randomUUID } from "node:crypto"
 import { afterAll } from "vitest"
 
@@ -29,7 +38,9 @@ export const options = Effect.map(
 )
 
 /** Both services of an empty tier, and its options. */
-export const tierOf = Effect.fnUntraced(function* (more: PostgresCache.PostgresCacheOptions = {}) {
+export const tierOf = Effect.fnUntraced(function* (
+  more: Omit<PostgresCache.PostgresCacheOptions, "name" | "schema" | "prefix"> = {}
+) {
   const all = { ...(yield* options), ...more }
   return {
     options: all,
@@ -40,3 +51,17 @@ export const tierOf = Effect.fnUntraced(function* (more: PostgresCache.PostgresC
 
 export const reasonOf = <A>(effect: Effect.Effect<A, CacheError>) =>
   Effect.map(Effect.flip(effect), (error) => error.reason)
+
+/** A client that may do everything, in the schema of the file. */
+export const administer = Effect.suspend(() => Layer.build(Postgres.layerSchema(schema, { maxConnections: 2 }))).pipe(
+  Effect.map(Context.get(PgClient.PgClient))
+)
+
+export const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+export const blobOf = (content: Uint8Array): Blob => ({ digest: sha256(content), size: content.length })
+
+export const read = (store: ArtifactStore["Service"], blob: Blob) =>
+  Effect.map(Stream.runCollect(store.get(blob)), (chunks) => Buffer.concat(chunks).toString())
+
+export const missOf = (lookup: Lookup): string => (lookup._tag === "Hit" ? "Hit" : lookup.reason._tag)

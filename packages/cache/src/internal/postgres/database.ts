@@ -7,7 +7,7 @@ import * as Semaphore from "effect/Semaphore"
 import type { MigrationError } from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { CacheError, Invalid, TimedOut } from "../../CacheError.ts"
+import { CacheError, Forbidden, Invalid, TimedOut } from "../../CacheError.ts"
 import * as Failure from "./failure.ts"
 import type { Settings } from "./settings.ts"
 import * as Statements from "./statements.ts"
@@ -142,6 +142,7 @@ const prepare = Effect.fnUntraced(function* (session: Session): Effect.fn.Return
   let found = yield* look(session)
   if (found.encoding !== "UTF8") return yield* invalid(`the encoding of the database is ${found.encoding}, not UTF8`)
   if (!readOnly) {
+    if (!found.exists && found.mayCreate === false) return yield* new CacheError({ reason: new Forbidden({ tier }) })
     yield* create(session)
     found = yield* look(session)
   }
@@ -154,12 +155,15 @@ const missingTables = ({ tables }: Session): string => {
   return `the tables ${names} are not there, and this client is read-only: one that is not creates them`
 }
 
-const look = ({ client, tables }: Session) =>
-  Effect.map(client.unsafe(Statements.look, [tables.entry, tables.blob, tables.artifact]).values, ([row]) => ({
+const look = ({ client, settings, tables }: Session) => {
+  const parameters = [tables.entry, tables.blob, tables.artifact, settings.schema ?? null]
+  return Effect.map(client.unsafe(Statements.look, parameters).values, ([row]) => ({
     encoding: Rows.text(row?.[0]),
+    mayCreate: row?.[1],
     exists: row?.[2] === true,
     arbitrates: row?.[3] === true
   }))
+}
 
 /** Costs one read when nothing is missing. Clients that start together wait for each other. */
 const create = ({ client, settings, tables }: Session): Effect.Effect<void, SqlError | MigrationError> => {

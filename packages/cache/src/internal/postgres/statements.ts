@@ -10,9 +10,16 @@ const now = "floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT"
 const givenBlobs = (parameter: string): string =>
   `json_to_recordset(${parameter}::JSON) AS g (digest TEXT COLLATE "C", size BIGINT)`
 
-/** What has to be there, and what the database is. Parameters: the tables, as text. */
+/**
+ * What has to be there, and what the database is. The right to create is null without a schema. Parameters: the tables, as
+ * text, and the schema or null.
+ */
 export const look = `
-SELECT current_setting('server_encoding'), current_schema(),
+SELECT current_setting('server_encoding'),
+  (
+    SELECT has_schema_privilege(n.oid, 'CREATE') FROM pg_namespace AS n
+    WHERE n.nspname = coalesce($4::TEXT, current_schema())
+  ),
   to_regclass($1::TEXT) IS NOT NULL AND to_regclass($2::TEXT) IS NOT NULL AND to_regclass($3::TEXT) IS NOT NULL,
   EXISTS (
     SELECT 1 FROM pg_index AS i
