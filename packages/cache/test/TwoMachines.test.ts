@@ -1,8 +1,10 @@
 import * as HttpCache from "@strata/cache/HttpCache"
+import * as PostgresCache from "@strata/cache/PostgresCache"
 import * as RedisCache from "@strata/cache/RedisCache"
 import { twoMachinesSuite } from "@strata/cache/testing"
 import * as Nginx from "@strata/cache/testing/nginx"
 import * as Redis from "@strata/cache/testing/redis"
+import * as Postgres from "@strata/durable/testing/postgres"
 import * as Effect from "effect/Effect"
 import { machine } from "./support/machine.ts"
 
@@ -27,5 +29,21 @@ if (await Effect.runPromise(Redis.isInstalled)) {
       kill,
       restart
     }))
+  })
+}
+
+if (Postgres.isAvailable()) {
+  twoMachinesSuite("Postgres", {
+    machine,
+    keeps: true,
+    serve: Effect.gen(function* () {
+      const { kill, restart, url } = yield* Postgres.make({ durable: true })
+      const options = yield* Effect.orDie(PostgresCache.fromUrl(url))
+      return {
+        connect: { steps: PostgresCache.stepCache(options), artifacts: PostgresCache.artifactStore(options) },
+        kill,
+        restart
+      }
+    })
   })
 }

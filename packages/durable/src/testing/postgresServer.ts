@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
@@ -44,6 +44,13 @@ export interface Postgres {
   readonly pid: number
   /** Where its programs are. */
   readonly programs: string
+  /**
+   * Ends it and all its processes at once, without a word to its clients. What is committed is there after a
+   * {@link restart} if the server is `durable`.
+   */
+  readonly kill: Effect.Effect<void>
+  /** Starts it again after a {@link kill}, at the same address. */
+  readonly restart: Effect.Effect<void, PostgresError>
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -95,13 +102,23 @@ export const make = Effect.fnUntraced(function* (
     }
   })
   yield* initialise(programs, folder, owner)
+  const scope = yield* Scope.Scope
+  const startAt = (port: Effect.Effect<number, PostgresError>) =>
+    Effect.flatMap(port, (port) =>
+      Effect.map(start(programs, folder, owner, options, port), (child) => ({ child, port }))
+    )
   // A port that was free may be taken before the server has it.
-  const { pid, port } = yield* Effect.retry(start(programs, folder, owner, options), { times: 4 })
+  const { child, port } = yield* Effect.retry(startAt(freePort), { times: 4 })
+  let current = child
   return {
     url: Redacted.make(`postgres://strata:${password}@127.0.0.1:${port}/postgres`),
     port,
-    pid,
-    programs
+    pid: child.pid ?? 0,
+    programs,
+    kill: Effect.suspend(() => stop(current)),
+    restart: Effect.map(Scope.provide(startAt(Effect.succeed(port)), scope), (started) => {
+      current = started.child
+    })
   }
 })
 
@@ -216,9 +233,9 @@ const start = Effect.fnUntraced(function* (
   programs: string,
   folder: string,
   owner: Owner | undefined,
-  options: PostgresOptions
-): Effect.fn.Return<{ readonly pid: number; readonly port: number }, PostgresError, Scope.Scope> {
-  const port = yield* freePort
+  options: PostgresOptions,
+  port: number
+): Effect.fn.Return<ChildProcess, PostgresError, Scope.Scope> {
   const said: Array<string> = []
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
@@ -237,13 +254,13 @@ const start = Effect.fnUntraced(function* (
     stop
   )
   yield* Effect.raceFirst(
-    untilReady(join(folder, "data", "postmaster.pid")),
+    untilReady(join(folder, "data", "postmaster.pid"), child.pid),
     Effect.andThen(
       exited(child),
       Effect.suspend(() => Effect.fail(new PostgresError({ detail: said.join("") })))
     )
   )
-  return { pid: child.pid ?? 0, port }
+  return child
 })
 
 const settings = (port: number, options: PostgresOptions): ReadonlyArray<string> =>
@@ -261,14 +278,14 @@ const settings = (port: number, options: PostgresOptions): ReadonlyArray<string>
 
 const environment = (): NodeJS.ProcessEnv => ({ PATH: process.env["PATH"], LC_ALL: "C" })
 
-/** The server writes its state as the last line of that file. Waits in the time of the world. */
-const untilReady = (file: string): Effect.Effect<void, PostgresError> =>
+/** The server writes its pid as the first line of that file, its state as the last one. Waits in the time of the world. */
+const untilReady = (file: string, pid: number | undefined): Effect.Effect<void, PostgresError> =>
   Effect.callback((resume) => {
     let timer: NodeJS.Timeout | undefined
     const look = (left: number): void => {
       readFile(file, "utf8").then(
         (text) => {
-          if (/^ready\s*$/m.test(text)) resume(Effect.void)
+          if (text.startsWith(`${pid}\n`) && /^ready\s*$/m.test(text)) resume(Effect.void)
           else again(left)
         },
         () => again(left)
