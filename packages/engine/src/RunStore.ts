@@ -236,6 +236,10 @@ export class RunStore extends Context.Service<
       waker: Waker,
       limit: number
     ) => Effect.Effect<ReadonlyArray<StoredRun>, SqlError, WriteTransaction>
+    /** Whether there are any for `claim`, at little cost. */
+    readonly isWaiting: (workflows: ReadonlyArray<string>) => Effect.Effect<boolean, SqlError>
+    /** Tells other processes, with the commit, where the database can: that some of them may have something to do. */
+    readonly announce: Effect.Effect<void, SqlError, WriteTransaction>
     /** Gives up runs, so that others can claim them. */
     readonly release: (now: number, runs: ReadonlyArray<Claimed>) => Effect.Effect<void, SqlError, WriteTransaction>
     /** The runs of an owner, without what they were started with. */

@@ -78,3 +78,11 @@ export * as StateEvents from "./StateEvents.ts"
  * @since 0.1.0
  */
 export * as StepKeys from "./StepKeys.ts"
+/**
+ * @since 0.1.0
+ */
+export * as WorkflowEngineSql from "./WorkflowEngineSql.ts"
+/**
+ * @since 0.1.0
+ */
+export * as WorkflowError from "./WorkflowError.ts"

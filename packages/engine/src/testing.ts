@@ -37,3 +37,22 @@ export type {
    */
   Tier
 } from "./testing/harness.ts"
+export type {
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  Stores,
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  WorkflowTier
+} from "./testing/workflowHarness.ts"
+export {
+  /**
+   * @since 0.1.0
+   * @category suites
+   */
+  workflowSuite
+} from "./testing/workflowSuite.ts"

@@ -205,13 +205,18 @@ const woken = (now: number, run: StoredRun, wake: Wake, waker: Waker | undefined
 const owning = ({
   change,
   look
-}: Access): Pick<Store, "claim" | "release" | "owned" | "enroll" | "renew" | "owners" | "retire"> => ({
+}: Access): Pick<
+  Store,
+  "claim" | "isWaiting" | "announce" | "release" | "owned" | "enroll" | "renew" | "owners" | "retire"
+> => ({
   claim: (now, waker, limit) =>
     change((state, undo) =>
-      sorted(state, (run) => run.status === "running" && run.owner === null && waker.workflows.includes(run.workflow))
+      sorted(state, (run) => isWaiting(run, waker.workflows))
         .slice(0, limit)
         .map((run) => save(state, { ...run, owner: waker.owner, fence: run.fence + 1, updatedAt: now }, undo))
     ),
+  isWaiting: (workflows) => look((state) => sorted(state, (run) => isWaiting(run, workflows)).length > 0),
+  announce: Effect.void,
   release: (now, runs) =>
     change((state, undo) => {
       for (const at of runs) {
@@ -243,6 +248,9 @@ const owning = ({
       }
     })
 })
+
+const isWaiting = (run: StoredRun, workflows: ReadonlyArray<string>): boolean =>
+  run.status === "running" && run.owner === null && workflows.includes(run.workflow)
 
 const sorted = (state: State, filter: (run: StoredRun) => boolean): ReadonlyArray<StoredRun> =>
   [...state.runs.values()].filter(filter).toSorted((a, b) => a.id - b.id)

@@ -140,6 +140,14 @@ WHERE r.id IN (
 ) AND r.owner IS NULL AND r.status = 'running'
 RETURNING ${columns("r")}`
 
+/** Parameter: workflows as a JSON array. */
+export const isWaiting = `
+SELECT 1 FROM strata_run
+WHERE status = 'running' AND owner IS NULL AND workflow IN (SELECT json_array_elements_text($1::JSON)) LIMIT 1`
+
+/** On the channel to which the processes of an app listen already, see `PostgresSignal` of the dirty queue. */
+export const announce = `SELECT pg_notify('strata_dirty', current_schema())`
+
 /** Parameters: `[[id, fence], …]` as JSON, time. */
 export const release = `
 UPDATE strata_run AS r SET owner = NULL, updated_at = $2::BIGINT

@@ -140,9 +140,15 @@ const kept = (
 const owning = (
   run: Rows.Run,
   Statements: Statements
-): Pick<Store, "claim" | "release" | "owned" | "enroll" | "renew" | "owners" | "retire"> => ({
+): Pick<
+  Store,
+  "claim" | "isWaiting" | "announce" | "release" | "owned" | "enroll" | "renew" | "owners" | "retire"
+> => ({
   claim: (now, waker, limit) =>
     Effect.map(run(Statements.claim, [waker.owner, now, JSON.stringify(waker.workflows), limit]), RunRows.toRuns),
+  isWaiting: (workflows) =>
+    Effect.map(run(Statements.isWaiting, [JSON.stringify(workflows)]), (rows) => rows.length > 0),
+  announce: Statements.announce === "" ? Effect.void : Effect.asVoid(run(Statements.announce)),
   release: (now, runs) =>
     Effect.asVoid(run(Statements.release, [JSON.stringify(runs.map(({ fence, id }) => [id, fence])), now])),
   owned: (owner) => Effect.map(run(Statements.owned, [owner]), (rows) => rows.map(RunRows.toOwned)),

@@ -82,8 +82,8 @@ UPDATE strata_run SET
   fence = fence + j.claims,
   updated_at = ?2
 FROM (
-  SELECT w.*, w.runs AND w.owner IS NULL AND ?3 IS NOT NULL
-    AND w.workflow IN (SELECT value FROM json_each(?4)) AS claims
+  SELECT w.id, w.explicit, w.interruption, w.starts,
+    w.runs AND w.owner IS NULL AND ?3 IS NOT NULL AND w.workflow IN (SELECT value FROM json_each(?4)) AS claims
   FROM (
     SELECT r.id, r.owner, r.workflow, b.value ->> 1 AS explicit, b.value ->> 2 AS interruption,
       r.status = 'suspended' AND (r.held = 0 OR b.value ->> 1) AS starts,
@@ -108,6 +108,14 @@ WHERE id IN (
   ORDER BY id LIMIT ?4
 )
 RETURNING ${columns}`
+
+/** Parameter: workflows as a JSON array. */
+export const isWaiting = `
+SELECT 1 FROM strata_run INDEXED BY strata_run_waiting
+WHERE status = 'running' AND owner IS NULL AND workflow IN (SELECT value FROM json_each(?1)) LIMIT 1`
+
+/** Others look at the number of the file's version. */
+export const announce = ""
 
 /** Parameters: `[[id, fence], …]` as JSON, time. */
 export const release = `

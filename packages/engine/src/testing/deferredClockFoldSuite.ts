@@ -10,7 +10,6 @@ import { write } from "@strata/durable/DurableWriter"
 import { Compaction } from "@strata/journal/Compaction"
 import { Journal } from "@strata/journal/Journal"
 import { JournalError } from "@strata/journal/JournalError"
-import { Rewind } from "@strata/journal/Rewind"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -243,14 +242,14 @@ export const deferredClockFoldSuite = <E>(
         yield* Harness.schedule("r", "e", 9)
         yield* TestClock.adjust(6)
         yield* Harness.fire()
-        yield* rewind("r", after)
+        yield* Harness.rewind("r", after)
         assert.deepStrictEqual(yield* Harness.rows("r"), kept)
         // The deadline that has passed is due at once, and what was taken back can happen again.
         assert.deepStrictEqual(yield* Harness.fire(), ["c"])
         assert.isTrue((yield* Harness.complete("r", "y", 3)).first)
         assert.isTrue((yield* Harness.schedule("r", "e", 9)).first)
         assert.deepStrictEqual(yield* Harness.consume("r", "x"), ["x"])
-        yield* rewind("r", 0)
+        yield* Harness.rewind("r", 0)
         assert.deepStrictEqual(yield* Harness.rows("r"), [{ clocks: [], deferreds: [] }])
       }))
 
@@ -260,7 +259,7 @@ export const deferredClockFoldSuite = <E>(
         yield* Harness.schedule("r", "c", 5)
         yield* TestClock.adjust(5)
         yield* Harness.fire()
-        yield* rewind("r", 2)
+        yield* Harness.rewind("r", 2)
         assert.deepStrictEqual(yield* Harness.fire(), ["c"])
         const [rows] = yield* Harness.rows("r")
         assert.strictEqual(rows!.clocks[0]?.outcome, "fired")
@@ -281,9 +280,6 @@ const append = (executionId: string, ...events: Parameters<Journal["Service"]["a
 
 const compact = (executionId: string, seq: number) =>
   Compaction.use((compaction) => compaction.compact({ stream: RunStream.of(executionId), seq }))
-
-const rewind = (executionId: string, after: number) =>
-  Rewind.use((service) => service.rewind({ stream: RunStream.of(executionId), after }))
 
 const head = (executionId: string) => Journal.use((journal) => journal.head(RunStream.of(executionId)))
 

@@ -170,6 +170,15 @@ export const fire = (limit?: number) =>
   )
 
 /**
+ * Rewinds the stream of a run.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const rewind = (executionId: string, after: number) =>
+  Rewind.Rewind.use((service) => service.rewind({ stream: RunStream.of(executionId), after }))
+
+/**
  * Deletes the clock table, and all stamps of these runs.
  *
  * @since 0.1.0

@@ -1,0 +1,233 @@
+import * as Digest from "@strata/durable/Digest"
+import { afterCommit, type DurableWriter, type WriteTransaction } from "@strata/durable/DurableWriter"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import type { SqlError } from "effect/sql/SqlError"
+import type * as Activity from "effect/workflow/Activity"
+import * as Workflow from "effect/workflow/Workflow"
+import { type Encoded, WorkflowInstance } from "effect/workflow/WorkflowEngine"
+import type { ClockStore, DurableClock } from "../../ClockStore.ts"
+import type { Completion as Stored, DeferredStore } from "../../DeferredStore.ts"
+import type { RunStore, StoredRun, Waker } from "../../RunStore.ts"
+import { DuplicateName, OutsideRun, StorageFailed, WorkflowError } from "../../WorkflowError.ts"
+import type { Commits, Failure } from "./commits.ts"
+import * as Exits from "./exits.ts"
+import type { Completion, Live, Pass } from "./live.ts"
+import { CurrentRun, stepKey } from "./live.ts"
+import type { Runs } from "./runs.ts"
+
+/* What a body does: activities, deferreds and clocks. */
+
+export { stepKey } from "./live.ts"
+
+export interface Parts {
+  readonly commits: Commits
+  readonly runs: Runs
+  readonly clocks: ClockStore["Service"]
+  readonly deferreds: DeferredStore["Service"]
+  readonly store: RunStore["Service"]
+  readonly writer: DurableWriter["Service"]
+  readonly waker: () => Waker
+  readonly woken: (run: StoredRun) => void
+  readonly signalled: (executionId: string, deferred: string) => void
+}
+
+export const make = (
+  parts: Parts
+): Pick<Encoded, "activityExecute" | "deferredResult" | "deferredDone" | "scheduleClock"> & {
+  /** Wakes the runs of clocks in the write that fires them. */
+  readonly fired: (clocks: ReadonlyArray<DurableClock>) => Effect.Effect<void, SqlError, WriteTransaction>
+} => ({
+  activityExecute: activityExecute(parts),
+  deferredResult: deferredResult(parts),
+  deferredDone: deferredDone(parts),
+  scheduleClock: scheduleClock(parts),
+  fired: fired(parts)
+})
+
+/** The run that `executionId` names, if the fiber is part of it. */
+const currentRun = (executionId: string): Effect.Effect<CurrentRun["Service"] | undefined> =>
+  Effect.map(Effect.serviceOption(CurrentRun), (current) =>
+    Option.isSome(current) && current.value.live.executionId === executionId ? current.value : undefined
+  )
+
+/** Whether an instance is the body's own, or a copy of it, and not that of an activity. */
+const isBody = (pass: Pass, instance: WorkflowInstance["Service"]): boolean => pass.instance.scope === instance.scope
+
+/** Ends the body from within; the driver of the run goes on from there. */
+const cutOff = (f: () => void): Effect.Effect<never> =>
+  Effect.suspend(() => {
+    f()
+    return Effect.andThen(Effect.yieldNow, Effect.interrupt)
+  })
+
+// ---------------------------------------------------------------------------------------------------------------------
+// activities
+// ---------------------------------------------------------------------------------------------------------------------
+
+const activityExecute = ({ commits, runs }: Parts): Encoded["activityExecute"] =>
+  Effect.fnUntraced(function* (activity, attempt) {
+    const instance = yield* WorkflowInstance
+    const current = yield* currentRun(instance.executionId)
+    const { executionId, workflow } = instance
+    const fail = (reason: WorkflowError["reason"]) =>
+      Effect.die(new WorkflowError({ workflow: workflow._tag, executionId, reason }))
+    if (current === undefined) return yield* fail(new OutsideRun({}))
+    const { live, pass } = current
+    const key = stepKey(activity.name, attempt)
+    const own = isBody(pass, instance)
+    if (own) {
+      if (pass.used.has(key)) {
+        return yield* fail(new DuplicateName({ kind: "activity", name: activity.name, attempt }))
+      }
+      pass.used.add(key)
+    }
+    const stored = live.outcomes?.get(key)
+    if (stored !== undefined) return new Workflow.Complete({ exit: Exits.activity.decode(stored) })
+    // A pending interruption replays the body only to have its compensations, so that nothing new may run. These run
+    // once it has taken effect.
+    if (live.lost || (live.interrupted !== "none" && !instance.interrupted)) return new Workflow.Suspended({})
+    const inner = WorkflowInstance.initial(workflow, executionId)
+    inner.interrupted = instance.interrupted
+    const result = yield* run(activity, inner).pipe(
+      // Another branch of this body, or its retry, may run it again when it left no outcome.
+      Effect.onExit((exit) =>
+        Effect.sync(() => {
+          if (own && (Exit.isFailure(exit) || exit.value._tag === "Suspended")) pass.used.delete(key)
+        })
+      )
+    )
+    if (result._tag === "Suspended") return result
+    const exit = Exits.activity.encode(result.exit)
+    const kept = yield* Effect.uninterruptible(
+      Effect.tap(
+        commits.record({
+          executionId,
+          outcome: {
+            id: live.id,
+            fence: live.run.fence,
+            name: activity.name,
+            attempt,
+            exit,
+            digest: Digest.sha256(exit)
+          },
+          how: Exits.outcome(result.exit),
+          consumed: takeConsumed(live)
+        }),
+        (kept) => Effect.sync(() => kept && live.outcomes?.set(key, exit))
+      )
+    ).pipe(Effect.catch((cause) => cutOff(() => runs.stall(live, cause))))
+    if (!kept) return yield* cutOff(() => runs.lose(live))
+    // A replay gets what is stored, so the first run does too.
+    return Exit.isSuccess(result.exit) ? result : new Workflow.Complete({ exit: Exits.activity.decode(exit) })
+  })
+
+const run = (activity: Activity.Any, instance: WorkflowInstance["Service"]) =>
+  Effect.provideService(
+    Workflow.intoResult(activity.executeEncoded as Effect.Effect<unknown, unknown>),
+    WorkflowInstance,
+    instance
+  )
+
+const takeConsumed = (live: Live): ReadonlyArray<string> => {
+  if (live.consumed.size === 0) return []
+  const names = [...live.consumed]
+  live.consumed.clear()
+  return names
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// deferreds
+// ---------------------------------------------------------------------------------------------------------------------
+
+const deferredResult = ({ deferreds, runs }: Parts): Encoded["deferredResult"] =>
+  Effect.fnUntraced(function* (deferred) {
+    const { executionId, workflow } = yield* WorkflowInstance
+    const current = yield* currentRun(executionId)
+    const live = current?.live
+    const known = live?.deferreds.get(deferred.name)
+    if (live !== undefined && known !== undefined) return Option.some(consume(live, deferred.name, known))
+    const stored = yield* deferreds
+      .get({ executionId, name: deferred.name })
+      .pipe(
+        Effect.catch((cause) =>
+          live === undefined
+            ? storageFailed(workflow._tag, executionId, "deferredResult")(cause)
+            : cutOff(() => runs.stall(live, cause))
+        )
+      )
+    if (Option.isNone(stored)) return Option.none()
+    const completion = toCompletion(stored.value)
+    live?.deferreds.set(deferred.name, completion)
+    return Option.some(live === undefined ? completion.exit : consume(live, deferred.name, completion))
+  })
+
+export const toCompletion = (stored: Stored): Completion => ({
+  exit: Exits.deferred.decode(stored.exit),
+  consumed: stored.consumedAt !== undefined
+})
+
+const consume = (live: Live, name: string, completion: Completion): Exit.Exit<unknown, unknown> => {
+  if (!completion.consumed) {
+    completion.consumed = true
+    live.consumed.add(name)
+  }
+  return completion.exit
+}
+
+/** The completion commits together with the wake of the run, which is not waited for. */
+const deferredDone = ({ commits }: Parts): Encoded["deferredDone"] =>
+  Effect.fnUntraced(function* ({ deferredName, executionId, exit, workflowName }) {
+    yield* commits
+      .signal({ executionId, name: deferredName, exit: Exits.deferred.encode(exit) })
+      .pipe(Effect.catch(storageFailed(workflowName, executionId, "deferredDone")))
+  })
+
+const scheduleClock = ({ clocks, runs, writer }: Parts): Encoded["scheduleClock"] =>
+  Effect.fnUntraced(function* (workflow, { clock, executionId }) {
+    const current = yield* currentRun(executionId)
+    const instance = yield* Effect.serviceOption(WorkflowInstance)
+    if (current !== undefined && Option.isSome(instance) && isBody(current.pass, instance.value)) {
+      const key = `clock/${clock.name}`
+      if (current.pass.used.has(key)) {
+        const reason = new DuplicateName({ kind: "clock", name: clock.name })
+        return yield* Effect.die(new WorkflowError({ workflow: workflow._tag, executionId, reason }))
+      }
+      current.pass.used.add(key)
+    }
+    const live = current?.live ?? runs.lives.get(executionId)
+    // A replay: it was set, and has fired.
+    if (live?.deferreds.has(clock.deferred.name) === true) return
+    if (live !== undefined) live.clocks = true
+    yield* writer
+      .write(
+        clocks.schedule([{ executionId, name: clock.name, deferred: clock.deferred.name, duration: clock.duration }]),
+        { isolation: "read committed" }
+      )
+      .pipe(
+        Effect.catch((cause) =>
+          current === undefined
+            ? storageFailed(workflow._tag, executionId, "scheduleClock")(cause)
+            : cutOff(() => runs.stall(current.live, cause))
+        )
+      )
+  })
+
+const fired = ({ signalled, store, waker, woken }: Parts) =>
+  Effect.fnUntraced(function* (fired: ReadonlyArray<DurableClock>) {
+    const wakes = fired.map(({ executionId }) => ({ executionId, explicit: false }))
+    const rows = yield* store.wake(yield* Clock.currentTimeMillis, wakes, waker())
+    const { owner } = waker()
+    if (rows.some((row) => row.status === "running" && row.owner !== owner)) yield* store.announce
+    yield* afterCommit(
+      Effect.sync(() => {
+        for (const row of rows) woken(row)
+        for (const { deferred, executionId } of fired) signalled(executionId, deferred)
+      })
+    )
+  })
+
+const storageFailed = (workflow: string, executionId: string, operation: string) => (cause: Failure) =>
+  Effect.die(new WorkflowError({ workflow, executionId, reason: new StorageFailed({ operation, cause }) }))
