@@ -5,26 +5,35 @@ import type { StoredOwner } from "../../RunStore.ts"
 
 /*
  * Which process this is, so that a process that comes after it can tell that it has died without waiting for its lease.
- * A process id means something only on the machine, in the boot and in the namespace that it is of.
+ * A process id means something only on the machine, in the boot and in the namespace that it is of, and until it is given
+ * to another process; Linux tells when a process has begun.
  */
 
-const read = (f: () => string): string => {
+/** Not Linux, or not allowed: what is known without has to do. */
+const tryRead = (f: () => string): string | undefined => {
   try {
     return f().trim()
   } catch {
-    // Not Linux, or not allowed: the name of the host has to do.
-    return ""
+    return undefined
   }
 }
 
 const host = [
   hostname(),
-  read(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8")),
-  read(() => readlinkSync("/proc/self/ns/pid"))
+  tryRead(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8")) ?? "",
+  tryRead(() => readlinkSync("/proc/self/ns/pid")) ?? ""
 ].join(" ")
 
+/** What Linux tells of a process: its state, and when it has begun. Source: proc_pid_stat(5). */
+const statusOf = (pid: number): { readonly state: string; readonly begun: string } | undefined => {
+  const stat = tryRead(() => readFileSync(`/proc/${pid}/stat`, "utf8"))
+  // The second field is a name in parentheses, and can hold anything.
+  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ")
+  return fields && { state: fields[0] ?? "", begun: fields[19] ?? "" }
+}
+
 /** Tells this process from one that had its id before. */
-const instance = randomUUID()
+const instance = `${randomUUID()} ${statusOf(process.pid)?.begun ?? ""}`
 
 export const self: Pick<StoredOwner, "host" | "pid" | "process"> = { host, pid: process.pid, process: instance }
 
@@ -32,10 +41,17 @@ export const self: Pick<StoredOwner, "host" | "pid" | "process"> = { host, pid: 
 export const isGone = (owner: StoredOwner): boolean => {
   if (owner.host !== host || owner.process === instance) return false
   if (owner.pid === process.pid) return true
+  const status = statusOf(owner.pid)
+  if (status === undefined) return !exists(owner.pid)
+  // A zombie is dead, whoever has not heard of it yet.
+  return status.state === "Z" || status.state === "X" || !owner.process.endsWith(` ${status.begun}`)
+}
+
+const exists = (pid: number): boolean => {
   try {
-    process.kill(owner.pid, 0)
-    return false
+    process.kill(pid, 0)
+    return true
   } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "ESRCH"
+    return !(error instanceof Error && "code" in error && error.code === "ESRCH")
   }
 }
