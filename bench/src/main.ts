@@ -16,6 +16,7 @@ const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   "dirty-queue": () => import("./dirtyQueue.ts").then((module) => module.dirtyQueue),
   journal: () => import("./journal.ts").then((module) => module.journal),
   cache: () => import("./cache.ts").then((module) => module.cache),
+  workflow: () => import("./workflow.ts").then((module) => module.workflow),
   growth: () => import("./growth.ts").then((module) => module.bench),
   index: () => import("./index.ts").then((module) => module.index),
   cli: () => import("./cli.ts").then((module) => module.cli)

@@ -34,6 +34,9 @@ export const targets: ReadonlyArray<Target> = [
   // A tier that never answers may cost a commit no more than 5 % beside one that answers at once.
   { bench: "cache", case: "commit-p99-black-hole", rival: "instant-tier", atLeast: 1 / 1.05 },
   { bench: "cache", case: "commit-p50", rival: "no-tier", atLeast: 1 / 1.35 },
+  { bench: "workflow", case: "c64", rival: "memory", atLeast: 0.4 },
+  { bench: "workflow", case: "c64", rival: "cluster-sqlite", atLeast: 10 },
+  { bench: "workflow", case: "c64", rival: "dbos", atLeast: 5 },
   { bench: "index", case: "first", rival: "raw-fts5", atLeast: 0.6 },
   { bench: "index", case: "unchanged", rival: "lstat", atLeast: 1 / 2 },
   { bench: "cli", case: "search-process", rival: "node-startup", atLeast: 1 / 8 }
