@@ -8,11 +8,21 @@
  *
  * @since 0.1.0
  */
+import type { ChangeSignal } from "@strata/dirty-queue/ChangeSignal"
+import type { DurableWriter } from "@strata/durable/DurableWriter"
+import type { Journal } from "@strata/journal/Journal"
 import type * as Duration from "effect/Duration"
 import * as Layer from "effect/Layer"
+import type * as Migrator from "effect/sql/Migrator"
+import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
+import type { ClockStorage, ClockStorageOptions } from "./ClockStorage.ts"
+import * as ClockStore from "./ClockStore.ts"
+import type { DeferredStorage } from "./DeferredStorage.ts"
+import * as DeferredStore from "./DeferredStore.ts"
 import * as Engine from "./internal/workflow/engine.ts"
+import * as RunStore from "./RunStore.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -25,6 +35,19 @@ import * as Engine from "./internal/workflow/engine.ts"
  * @category models
  */
 export type Services = Engine.Services
+
+/**
+ * The stores that {@link layerSql} and {@link layerMemory} offer beside the engine.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Stores =
+  | RunStore.RunStore
+  | ClockStore.ClockStore
+  | ClockStorage
+  | DeferredStore.DeferredStore
+  | DeferredStorage
 
 /**
  * How the engine works.
@@ -72,3 +95,36 @@ export const make = Engine.make
  */
 export const layer = (options?: WorkflowEngineOptions): Layer.Layer<WorkflowEngine, SqlError, Services> =>
   Layer.effect(WorkflowEngine, make(options))
+
+/**
+ * The engine with its stores on SQLite or Postgres, whichever the `SqlClient` in context is of. Creates what is missing of
+ * their tables. The `ChangeSignal` is to tell of the commits of other processes, if there are some.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerSql = (
+  options?: WorkflowEngineOptions & ClockStorageOptions
+): Layer.Layer<
+  WorkflowEngine | Stores,
+  SqlError | Migrator.MigrationError,
+  SqlClient.SqlClient | DurableWriter | Journal | ChangeSignal
+> =>
+  layer(options).pipe(
+    Layer.provideMerge(Layer.mergeAll(RunStore.layerSql, ClockStore.layerSql({ clock: options?.clock }))),
+    Layer.provideMerge(DeferredStore.layerSql)
+  )
+
+/**
+ * The engine with its stores in memory: for tests, and where nothing has to survive the process.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerMemory = (
+  options?: WorkflowEngineOptions
+): Layer.Layer<WorkflowEngine | Stores, SqlError, DurableWriter | Journal | ChangeSignal> =>
+  layer(options).pipe(
+    Layer.provideMerge(Layer.mergeAll(RunStore.layerMemory, ClockStore.layerMemory)),
+    Layer.provideMerge(DeferredStore.layerMemory)
+  )

@@ -61,6 +61,10 @@ export * as StepKeys from "@strata/engine/StepKeys"
 /**
  * @since 0.1.0
  */
+export * as WorkflowEngineSql from "@strata/engine/WorkflowEngineSql"
+/**
+ * @since 0.1.0
+ */
 export * as CatchUp from "@strata/follower/CatchUp"
 /**
  * @since 0.1.0
