@@ -119,6 +119,21 @@ export class OutsideRun extends Schema.TaggedError<OutsideRun>("@strata/engine/W
 }
 
 /**
+ * An activity is to be cached, and the engine has no step cache.
+ *
+ * @since 0.1.0
+ * @category reasons
+ */
+export class NoStepCache extends Schema.TaggedError<NoStepCache>("@strata/engine/WorkflowError/NoStepCache")(
+  "NoStepCache",
+  { activity: Schema.String }
+) {
+  override get message(): string {
+    return `The activity ${JSON.stringify(this.activity)} is to be cached, and there was no StepCache where the engine was built`
+  }
+}
+
+/**
  * The storage failed.
  *
  * @since 0.1.0
@@ -151,6 +166,7 @@ export const WorkflowErrorReason = Schema.Union([
   OtherWorkflow,
   InvalidName,
   OutsideRun,
+  NoStepCache,
   StorageFailed
 ])
 

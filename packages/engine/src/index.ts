@@ -13,6 +13,10 @@ export * as ActionEvents from "./ActionEvents.ts"
 /**
  * @since 0.1.0
  */
+export * as ActivityCache from "./ActivityCache.ts"
+/**
+ * @since 0.1.0
+ */
 export * as Artifacts from "./Artifacts.ts"
 /**
  * @since 0.1.0

@@ -1,9 +1,11 @@
+import { StepCache } from "@strata/cache/StepCache"
 import { ChangeSignal } from "@strata/dirty-queue/ChangeSignal"
 import { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
 import * as Text from "@strata/durable/Text"
 import type { NewEvent } from "@strata/journal/Event"
 import { Journal } from "@strata/journal/Journal"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -37,11 +39,17 @@ export const make = Effect.fnUntraced(function* (
   const clocks = yield* ClockStore
   const deferreds = yield* DeferredStore
   const journal = yield* Journal
-  const writer = oneAtATime(yield* DurableWriter)
+  const plainWriter = yield* DurableWriter
+  const writer = oneAtATime(plainWriter)
   const signal = yield* ChangeSignal
   const context = yield* Effect.context<never>()
   const fork = (effect: Effect.Effect<void>): void => void Effect.runForkWith(context)(effect)
 
+  const cache = Option.getOrUndefined(
+    Option.map(yield* Effect.serviceOption(StepCache), (steps) =>
+      Context.make(StepCache, steps).pipe(Context.add(Journal, journal), Context.add(DurableWriter, plainWriter))
+    )
+  )
   const workflows = new Map<string, Registered>()
   let closed = false
 
@@ -185,7 +193,7 @@ export const make = Effect.fnUntraced(function* (
     }
   }) as WorkflowEngine.Encoded["execute"]
 
-  const steps = Steps.make({ commits, runs, clocks, deferreds, store, writer, waker, woken, signalled })
+  const steps = Steps.make({ commits, runs, clocks, deferreds, store, writer, waker, woken, signalled, cache })
 
   const engine = WorkflowEngine.makeUnsafe({
     register: (workflow, execute) =>

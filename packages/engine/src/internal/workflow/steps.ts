@@ -1,6 +1,7 @@
 import * as Digest from "@strata/durable/Digest"
 import { afterCommit, type DurableWriter, type WriteTransaction } from "@strata/durable/DurableWriter"
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
@@ -8,10 +9,12 @@ import type { SqlError } from "effect/sql/SqlError"
 import type * as Activity from "effect/workflow/Activity"
 import * as Workflow from "effect/workflow/Workflow"
 import { type Encoded, WorkflowInstance } from "effect/workflow/WorkflowEngine"
+import { Cached } from "../../ActivityCache.ts"
 import type { ClockStore, DurableClock } from "../../ClockStore.ts"
 import type { Completion as Stored, DeferredStore } from "../../DeferredStore.ts"
 import type { RunStore, StoredRun, Waker } from "../../RunStore.ts"
-import { DuplicateName, OutsideRun, StorageFailed, WorkflowError } from "../../WorkflowError.ts"
+import { DuplicateName, NoStepCache, OutsideRun, StorageFailed, WorkflowError } from "../../WorkflowError.ts"
+import * as CachedActivity from "./cached.ts"
 import type { Commits, Failure } from "./commits.ts"
 import * as Exits from "./exits.ts"
 import type { Completion, Live, Pass } from "./live.ts"
@@ -31,6 +34,8 @@ export interface Parts {
   readonly writer: DurableWriter["Service"]
   readonly waker: () => Waker
   readonly woken: (run: StoredRun) => void
+  /** What activities that are cached need; `undefined` without a step cache. */
+  readonly cache: CachedActivity.Services | undefined
   readonly signalled: (executionId: string, deferred: string) => void
 }
 
@@ -67,8 +72,9 @@ const cutOff = (f: () => void): Effect.Effect<never> =>
 // activities
 // ---------------------------------------------------------------------------------------------------------------------
 
-const activityExecute = ({ commits, runs }: Parts): Encoded["activityExecute"] =>
+const activityExecute = (parts: Parts): Encoded["activityExecute"] =>
   Effect.fnUntraced(function* (activity, attempt) {
+    const { commits, runs } = parts
     const instance = yield* WorkflowInstance
     const current = yield* currentRun(instance.executionId)
     const { executionId, workflow } = instance
@@ -91,7 +97,7 @@ const activityExecute = ({ commits, runs }: Parts): Encoded["activityExecute"] =
     if (live.lost || (live.interrupted !== "none" && !instance.interrupted)) return new Workflow.Suspended({})
     const inner = WorkflowInstance.initial(workflow, executionId)
     inner.interrupted = instance.interrupted
-    const result = yield* run(activity, inner).pipe(
+    const result = yield* run(parts, activity, inner).pipe(
       // Another branch of this body, or its retry, may run it again when it left no outcome.
       Effect.onExit((exit) =>
         Effect.sync(() => {
@@ -124,12 +130,20 @@ const activityExecute = ({ commits, runs }: Parts): Encoded["activityExecute"] =
     return Exit.isSuccess(result.exit) ? result : new Workflow.Complete({ exit: Exits.activity.decode(exit) })
   })
 
-const run = (activity: Activity.Any, instance: WorkflowInstance["Service"]) =>
-  Effect.provideService(
-    Workflow.intoResult(activity.executeEncoded as Effect.Effect<unknown, unknown>),
-    WorkflowInstance,
-    instance
-  )
+const run = (parts: Parts, activity: Activity.Any, instance: WorkflowInstance["Service"]) =>
+  Effect.provideService(Workflow.intoResult(bodyOf(parts, activity, instance)), WorkflowInstance, instance)
+
+const bodyOf = (
+  { cache }: Parts,
+  activity: Activity.Any,
+  { executionId, workflow }: WorkflowInstance["Service"]
+): Effect.Effect<unknown, unknown> => {
+  const options = Context.get(activity.annotations, Cached)
+  if (options === undefined) return activity.executeEncoded as Effect.Effect<unknown, unknown>
+  if (cache !== undefined) return CachedActivity.run(cache, activity, executionId, options)
+  const reason = new NoStepCache({ activity: activity.name })
+  return Effect.die(new WorkflowError({ workflow: workflow._tag, executionId, reason }))
+}
 
 const takeConsumed = (live: Live): ReadonlyArray<string> => {
   if (live.consumed.size === 0) return []
