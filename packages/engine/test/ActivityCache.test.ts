@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Activity from "effect/workflow/Activity"
 import * as Workflow from "effect/workflow/Workflow"
+import type { WorkflowEngine } from "effect/workflow/WorkflowEngine"
 import * as Tiers from "./tiers.ts"
 import * as WorkflowTiers from "./workflowTiers.ts"
 
@@ -37,11 +38,7 @@ const makeRender = () => {
 }
 
 describe("activities that are cached", () => {
-  const engines = {
-    memory: WorkflowEngineSql.layerMemory().pipe(Layer.provideMerge(Tiers.memory)),
-    SQLite: WorkflowEngineSql.layerSql().pipe(Layer.provideMerge(Tiers.sqlite))
-  }
-  for (const [name, engine] of Object.entries(engines)) {
+  const shares = <E>(name: string, engine: Layer.Layer<WorkflowEngine | Journal, E>) =>
     it.effect(`share their results between runs, and not their failures, on ${name}`, () => {
       const { layer, rendered } = makeRender()
       return Effect.gen(function* () {
@@ -60,7 +57,9 @@ describe("activities that are cached", () => {
         assert.strictEqual(types.filter((type) => type === "activity-completed").length, 5)
       }).pipe(Effect.provide(Layer.provideMerge(layer, engine)))
     })
-  }
+
+  shares("memory", WorkflowEngineSql.layerMemory().pipe(Layer.provideMerge(Tiers.memory)))
+  shares("SQLite", WorkflowEngineSql.layerSql().pipe(Layer.provideMerge(Tiers.sqlite)))
 
   it.effect("die without a step cache", () => {
     const { layer, rendered } = makeRender()
