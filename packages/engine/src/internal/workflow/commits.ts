@@ -10,7 +10,7 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import type { SqlError } from "effect/sql/SqlError"
-import type { ClockStore } from "../../ClockStore.ts"
+import type { ClockStore, NewClock } from "../../ClockStore.ts"
 import type { DeferredKey, DeferredStore } from "../../DeferredStore.ts"
 import * as RunEvents from "../../RunEvents.ts"
 import * as RunStream from "../../RunStream.ts"
@@ -51,6 +51,7 @@ export type Change =
       readonly consumed: ReadonlyArray<string>
     }
   | { readonly _tag: "Signal"; readonly executionId: string; readonly name: string; readonly exit: Schema.Json }
+  | { readonly _tag: "Schedule"; readonly clock: NewClock }
   | { readonly _tag: "Wake"; readonly wake: Wake; readonly event: NewEvent }
 
 export type Failure = SqlError | JournalError | StateError
@@ -68,6 +69,8 @@ export interface Commits {
   readonly complete: (change: Fields<"Complete">) => Effect.Effect<boolean, Failure>
   /** Completes a deferred, and wakes its run if that was the first completion. */
   readonly signal: (change: Fields<"Signal">) => Effect.Effect<void, Failure>
+  /** Sets a clock, unless it is set. */
+  readonly schedule: (clock: NewClock) => Effect.Effect<void, Failure>
   /** Wakes a run, and tells so, unless it is completed. */
   readonly wake: (change: Fields<"Wake">) => Effect.Effect<void, Failure>
 }
@@ -151,6 +154,7 @@ export const make = (parts: Parts): Commits => {
     suspend: (change) => submit({ _tag: "Suspend", ...change }),
     complete: (change) => submit({ _tag: "Complete", ...change }),
     signal: (change) => submit({ _tag: "Signal", ...change }),
+    schedule: (clock) => submit({ _tag: "Schedule", clock }),
     wake: (change) => submit({ _tag: "Wake", ...change })
   }
 }
@@ -237,6 +241,8 @@ const inWrite = Effect.fnUntraced(function* (
   yield* record(store, now, only(changes, "Record"), told)
   yield* suspend(store, now, only(changes, "Suspend"), told)
   yield* complete(store, now, only(changes, "Complete"), told)
+  const scheduled = only(changes, "Schedule")
+  if (scheduled.length > 0) yield* clocks.schedule(scheduled.map(({ clock }) => clock))
   yield* signal(parts, only(changes, "Signal"), told)
   yield* wake(parts, now, only(changes, "Wake"), told)
   if (told.consumed.length > 0) yield* deferreds.consume(told.consumed)

@@ -193,7 +193,7 @@ export const make = Effect.fnUntraced(function* (
     }
   }) as WorkflowEngine.Encoded["execute"]
 
-  const steps = Steps.make({ commits, runs, clocks, deferreds, store, writer, waker, woken, signalled, cache })
+  const steps = Steps.make({ commits, runs, deferreds, store, waker, woken, signalled, cache })
 
   const engine = WorkflowEngine.makeUnsafe({
     register: (workflow, execute) =>

@@ -1,5 +1,5 @@
 import * as Digest from "@strata/durable/Digest"
-import { afterCommit, type DurableWriter, type WriteTransaction } from "@strata/durable/DurableWriter"
+import { afterCommit, type WriteTransaction } from "@strata/durable/DurableWriter"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -10,7 +10,7 @@ import type * as Activity from "effect/workflow/Activity"
 import * as Workflow from "effect/workflow/Workflow"
 import { type Encoded, WorkflowInstance } from "effect/workflow/WorkflowEngine"
 import { Cached } from "../../ActivityCache.ts"
-import type { ClockStore, DurableClock } from "../../ClockStore.ts"
+import type { DurableClock } from "../../ClockStore.ts"
 import type { Completion as Stored, DeferredStore } from "../../DeferredStore.ts"
 import type { RunStore, StoredRun, Waker } from "../../RunStore.ts"
 import { DuplicateName, NoStepCache, OutsideRun, StorageFailed, WorkflowError } from "../../WorkflowError.ts"
@@ -28,10 +28,8 @@ export { stepKey } from "./live.ts"
 export interface Parts {
   readonly commits: Commits
   readonly runs: Runs
-  readonly clocks: ClockStore["Service"]
   readonly deferreds: DeferredStore["Service"]
   readonly store: RunStore["Service"]
-  readonly writer: DurableWriter["Service"]
   readonly waker: () => Waker
   readonly woken: (run: StoredRun) => void
   /** What activities that are cached need; `undefined` without a step cache. */
@@ -199,7 +197,7 @@ const deferredDone = ({ commits }: Parts): Encoded["deferredDone"] =>
       .pipe(Effect.catch(storageFailed(workflowName, executionId, "deferredDone")))
   })
 
-const scheduleClock = ({ clocks, runs, writer }: Parts): Encoded["scheduleClock"] =>
+const scheduleClock = ({ commits, runs }: Parts): Encoded["scheduleClock"] =>
   Effect.fnUntraced(function* (workflow, { clock, executionId }) {
     const current = yield* currentRun(executionId)
     const instance = yield* Effect.serviceOption(WorkflowInstance)
@@ -215,11 +213,8 @@ const scheduleClock = ({ clocks, runs, writer }: Parts): Encoded["scheduleClock"
     // A replay: it was set, and has fired.
     if (live?.deferreds.has(clock.deferred.name) === true) return
     if (live !== undefined) live.clocks = true
-    yield* writer
-      .write(
-        clocks.schedule([{ executionId, name: clock.name, deferred: clock.deferred.name, duration: clock.duration }]),
-        { isolation: "read committed" }
-      )
+    yield* commits
+      .schedule({ executionId, name: clock.name, deferred: clock.deferred.name, duration: clock.duration })
       .pipe(
         Effect.catch((cause) =>
           current === undefined
