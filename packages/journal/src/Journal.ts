@@ -135,6 +135,14 @@ export class Journal extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<Appended>, SqlError | JournalError, WriteTransaction>
 
     /**
+     * As `append`, to many streams at once, at little more than the cost of one. The events have no identities, and a
+     * stream is in the list once.
+     */
+    readonly appendAll: (
+      appends: ReadonlyArray<{ readonly stream: StreamName; readonly events: ReadonlyArray<NewEvent> }>
+    ) => Effect.Effect<void, SqlError | JournalError, WriteTransaction>
+
+    /**
      * Entries of a stream behind the seq `after` (default 0), up to and with `upTo`, in order. Fails with `BelowFloor`
      * when compaction has deleted some of them. Default limit 1,000.
      */

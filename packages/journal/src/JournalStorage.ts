@@ -160,6 +160,11 @@ export class JournalStorage extends Context.Service<
       stream: string,
       events: ReadonlyArray<StoredEvent>
     ) => Effect.Effect<ReadonlyArray<Cursor & { readonly seq: number }>, SqlError, WriteTransaction>
+    /** Appends events to many streams at once, none of which has an identity. A stream is in the list once. */
+    readonly appendAll: (
+      now: number,
+      appends: ReadonlyArray<{ readonly stream: string; readonly events: ReadonlyArray<StoredEvent> }>
+    ) => Effect.Effect<void, SqlError, WriteTransaction>
     /** Those of the identities that the stream has. */
     readonly identities: (
       stream: string,

@@ -69,30 +69,29 @@ RETURNING id, parent`
 export const takeWaiters = `
 DELETE FROM strata_run_waiter WHERE run IN (SELECT value FROM json_each(?1)) RETURNING parent`
 
-/** Parameters: `[[execution id, explicit, interruption], …]` as JSON, time, owner, workflows as a JSON array. */
+const starts = "(r.status = 'suspended' AND (r.held = 0 OR b.value ->> 1))"
+
+const claims = `(r.owner IS NULL AND ?3 IS NOT NULL AND (r.status = 'running' OR r.held = 0 OR b.value ->> 1)
+    AND r.workflow IN (SELECT value FROM json_each(?4)))`
+
+/**
+ * Parameters: `[[execution id, explicit, interruption], …]` as JSON, time, owner, workflows as a JSON array.
+ *
+ * It names its index, as the planner would look at all runs for a join of the batch with its target.
+ */
 export const wake = `
-UPDATE strata_run SET
-  wakes = wakes + 1,
-  calls = calls + j.explicit,
-  interrupted = iif(interrupted = 'unsafe', interrupted, ifnull(j.interruption, interrupted)),
-  status = iif(j.starts, 'running', status),
-  held = iif(j.starts, 0, held),
-  cause = iif(j.starts, NULL, cause),
-  owner = iif(j.claims, ?3, owner),
-  fence = fence + j.claims,
+UPDATE strata_run AS r INDEXED BY sqlite_autoindex_strata_run_1 SET
+  wakes = r.wakes + 1,
+  calls = r.calls + (b.value ->> 1),
+  interrupted = iif(r.interrupted = 'unsafe', r.interrupted, ifnull(b.value ->> 2, r.interrupted)),
+  status = iif(${starts}, 'running', r.status),
+  held = iif(${starts}, 0, r.held),
+  cause = iif(${starts}, NULL, r.cause),
+  owner = iif(${claims}, ?3, r.owner),
+  fence = r.fence + ${claims},
   updated_at = ?2
-FROM (
-  SELECT w.id, w.explicit, w.interruption, w.starts,
-    w.runs AND w.owner IS NULL AND ?3 IS NOT NULL AND w.workflow IN (SELECT value FROM json_each(?4)) AS claims
-  FROM (
-    SELECT r.id, r.owner, r.workflow, b.value ->> 1 AS explicit, b.value ->> 2 AS interruption,
-      r.status = 'suspended' AND (r.held = 0 OR b.value ->> 1) AS starts,
-      r.status = 'running' OR r.held = 0 OR b.value ->> 1 AS runs
-    FROM json_each(?1) AS b
-    CROSS JOIN strata_run AS r ON r.execution_id = b.value ->> 0 AND r.status <> 'completed'
-  ) AS w
-) AS j
-WHERE strata_run.id = j.id
+FROM json_each(?1) AS b
+WHERE r.execution_id = b.value ->> 0 AND r.status <> 'completed'
 RETURNING ${columns}`
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -6,11 +6,12 @@ import * as Option from "effect/Option"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
 import type { Entry, Journal, JournalOptions } from "../Journal.ts"
-import type { JournalError } from "../JournalError.ts"
-import type { Page } from "../JournalStorage.ts"
+import { EncodeFailed, JournalError } from "../JournalError.ts"
+import type { Page, StoredEvent } from "../JournalStorage.ts"
 import { JournalStorage } from "../JournalStorage.ts"
 import * as Metrics from "../Metrics.ts"
 import { Redactor } from "../Redaction.ts"
+import type { StreamName } from "../StreamName.ts"
 import * as Appending from "./appending.ts"
 import * as Commits from "./commits.ts"
 import * as Entries from "./entries.ts"
@@ -25,6 +26,7 @@ export const make = Effect.fnUntraced(function* (
   const commits = Commits.make()
   return {
     append: append(storage, redactor, commits),
+    appendAll: appendAll(storage, redactor, commits),
     ...reading(storage),
     ...following(storage, commits, options),
     ...streams(storage)
@@ -48,6 +50,34 @@ const append = (storage: Storage, redactor: typeof Redactor.Service, commits: Co
     yield* WriteTransaction.use((transaction) => transaction.afterCommit(commits.notify))
     yield* Metrics.appendedEntries(fresh.length)
     return place(appended)
+  })
+
+const appendAll = (
+  storage: Storage,
+  redactor: typeof Redactor.Service,
+  commits: Commits.Commits
+): Service["appendAll"] =>
+  Effect.fn("Journal.appendAll")(function* (appends) {
+    if (appends.length === 0) return
+    let count = 0
+    const encoded: Array<{ readonly stream: StreamName; readonly events: ReadonlyArray<StoredEvent> }> = []
+    for (const { events, stream } of appends) {
+      const stored: Array<StoredEvent> = []
+      for (const event of events) {
+        const { type } = event
+        if (event.identity !== undefined) {
+          const detail = "an event with an identity has to be appended by itself"
+          return yield* new JournalError({ reason: new EncodeFailed({ type: type.toWellFormed(), detail }) })
+        }
+        stored.push(yield* Appending.encode(redactor, event))
+      }
+      count += stored.length
+      encoded.push({ stream, events: stored })
+    }
+    yield* Effect.annotateCurrentSpan({ streams: appends.length, events: count })
+    yield* storage.appendAll(yield* Clock.currentTimeMillis, encoded)
+    yield* WriteTransaction.use((transaction) => transaction.afterCommit(commits.notify))
+    yield* Metrics.appendedEntries(count)
   })
 
 // ---------------------------------------------------------------------------------------------------------------------

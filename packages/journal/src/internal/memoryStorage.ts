@@ -56,26 +56,10 @@ const makeAccess = (writer: DurableWriter["Service"]): Access => {
 // appending
 // ---------------------------------------------------------------------------------------------------------------------
 
-const appending = ({ change, look }: Access): Pick<Storage, "append" | "identities"> => ({
-  append: (now, name, events) =>
-    change((state, undo) => {
-      const stream = state.streams.get(name) ?? State.emptyStream(name)
-      State.put(state.streams, name, stream, undo)
-      const ordinal = state.ordinal
-      const head = stream.head
-      State.assign(state, "ordinal", ordinal + events.length, undo)
-      State.assign(stream, "head", head + events.length, undo)
-      return events.map(({ digest, identity, payload, type }, i) => {
-        const at = { transaction: 0, ordinal: ordinal + 1 + i, seq: head + 1 + i }
-        const entry = { ...at, stream: name, type, payload, identity, recordedAt: now }
-        State.push(stream.entries, entry, undo)
-        State.push(state.entries, entry, undo)
-        if (identity !== null && digest !== null) {
-          State.put(stream.identities, identity, { ...at, identity, digest }, undo)
-        }
-        return at
-      })
-    }),
+const appending = ({ change, look }: Access): Pick<Storage, "append" | "appendAll" | "identities"> => ({
+  appendAll: (now, appends) =>
+    Effect.forEach(appends, ({ events, stream }) => appendTo(change, now, stream, events), { discard: true }),
+  append: (now, name, events) => appendTo(change, now, name, events),
 
   identities: (name, identities) =>
     look((state) => {
@@ -83,6 +67,26 @@ const appending = ({ change, look }: Access): Pick<Storage, "append" | "identiti
       return identities.flatMap((identity) => known?.get(identity) ?? [])
     })
 })
+
+const appendTo = (change: Access["change"], now: number, name: string, events: Parameters<Storage["append"]>[2]) =>
+  change((state, undo) => {
+    const stream = state.streams.get(name) ?? State.emptyStream(name)
+    State.put(state.streams, name, stream, undo)
+    const ordinal = state.ordinal
+    const head = stream.head
+    State.assign(state, "ordinal", ordinal + events.length, undo)
+    State.assign(stream, "head", head + events.length, undo)
+    return events.map(({ digest, identity, payload, type }, i) => {
+      const at = { transaction: 0, ordinal: ordinal + 1 + i, seq: head + 1 + i }
+      const entry = { ...at, stream: name, type, payload, identity, recordedAt: now }
+      State.push(stream.entries, entry, undo)
+      State.push(state.entries, entry, undo)
+      if (identity !== null && digest !== null) {
+        State.put(stream.identities, identity, { ...at, identity, digest }, undo)
+      }
+      return at
+    })
+  })
 
 // ---------------------------------------------------------------------------------------------------------------------
 // streams

@@ -27,6 +27,26 @@ FROM json_array_elements($1::JSON) WITH ORDINALITY AS given (event, place)
 ORDER BY place
 RETURNING seq, ordinal`
 
+/**
+ * Takes seqs for streams that there are, but for those to which a transaction that began after this one has appended.
+ * Parameter: `[[name, how many], …]` as JSON.
+ */
+export const allocateAll = `
+UPDATE strata_journal_stream AS s SET head = s.head + b.events, transaction = b.transaction
+FROM (
+  SELECT b ->> 0 AS name, (b ->> 1)::BIGINT AS events, strata_journal_transaction() AS transaction
+  FROM json_array_elements($1::JSON) AS b
+) AS b
+WHERE s.name = b.name AND s.transaction <= b.transaction
+RETURNING s.id, s.name, s.head, s.transaction`
+
+/** Parameters: `[[stream id, seq, type, payload], …]` as JSON, time, transaction. */
+export const appendAll = `
+INSERT INTO strata_journal (transaction, stream, seq, type, payload, recorded_at)
+SELECT $3::BIGINT, (event ->> 0)::BIGINT, (event ->> 1)::BIGINT, event ->> 2, event ->> 3, $2::BIGINT
+FROM json_array_elements($1::JSON) WITH ORDINALITY AS given (event, place)
+ORDER BY place`
+
 /** Those that were free. Parameters: `[[identity, digest, seq, ordinal], …]` as JSON, stream id, transaction. */
 export const insertIdentities = `
 INSERT INTO strata_journal_identity (stream, identity, digest, seq, transaction, ordinal)

@@ -30,7 +30,34 @@ export const make: Effect.Effect<Storage, SqlError | Migrator.MigrationError, Sq
 // appending
 // ---------------------------------------------------------------------------------------------------------------------
 
-const appending = (run: Rows.Run): Pick<Storage, "append" | "identities"> => ({
+const appending = (run: Rows.Run): Pick<Storage, "append" | "appendAll" | "identities"> => ({
+  appendAll: Effect.fnUntraced(function* (now, appends) {
+    const heads = new Map<string, { readonly id: number; readonly head: number }>()
+    let transaction = 0
+    // In one order, so that two writes wait for each other's streams, and not for ever.
+    const inOrder = appends.toSorted((a, b) => (a.stream < b.stream ? -1 : 1))
+    const wanted = JSON.stringify(inOrder.map(({ events, stream }) => [stream, events.length]))
+    for (const row of yield* run(Statements.allocateAll, [wanted])) {
+      heads.set(Rows.text(row[1]), { id: Rows.integer(row[0]), head: Rows.integer(row[2]) })
+      transaction = Rows.integer(row[3])
+    }
+    const entries: Array<ReadonlyArray<unknown>> = []
+    for (const { events, stream } of appends) {
+      let at = heads.get(stream)
+      if (at === undefined) {
+        const [allocated] = yield* run(Statements.allocate, [stream, events.length])
+        if (allocated === undefined) return yield* overtaken("append")
+        at = { id: Rows.integer(allocated[0]), head: Rows.integer(allocated[1]) }
+        transaction = Rows.integer(allocated[2])
+      }
+      const { head, id } = at
+      for (const [i, { payload, type }] of events.entries()) {
+        entries.push([id, head - events.length + 1 + i, type, payload])
+      }
+    }
+    yield* run(Statements.appendAll, [JSON.stringify(entries), now, transaction])
+  }),
+
   append: Effect.fnUntraced(function* (now, name, events) {
     const [allocated] = yield* run(Statements.allocate, [name, events.length])
     if (allocated === undefined) return yield* overtaken("append")

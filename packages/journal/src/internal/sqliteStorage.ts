@@ -31,7 +31,28 @@ export const make: Effect.Effect<Storage, SqlError | Migrator.MigrationError, Sq
 
 type Appended = Cursor & { readonly seq: number }
 
-const appending = (run: Rows.Run): Pick<Storage, "append" | "identities"> => ({
+const appending = (run: Rows.Run): Pick<Storage, "append" | "appendAll" | "identities"> => ({
+  appendAll: Effect.fnUntraced(function* (now, appends) {
+    const heads = new Map<string, { readonly id: number; readonly head: number }>()
+    const wanted = JSON.stringify(appends.map(({ events, stream }) => [stream, events.length]))
+    for (const row of yield* run(Statements.allocateAll, [wanted])) {
+      heads.set(Rows.text(row[1]), { id: Rows.integer(row[0]), head: Rows.integer(row[2]) })
+    }
+    const entries: Array<ReadonlyArray<unknown>> = []
+    for (const { events, stream } of appends) {
+      let at = heads.get(stream)
+      if (at === undefined) {
+        const [allocated] = yield* run(Statements.allocate, [stream, events.length])
+        at = { id: Rows.integer(allocated?.[0]), head: Rows.integer(allocated?.[1]) }
+      }
+      const { head, id } = at
+      for (const [i, { payload, type }] of events.entries()) {
+        entries.push([id, head - events.length + 1 + i, type, payload])
+      }
+    }
+    yield* run(Statements.appendAll, [JSON.stringify(entries), now])
+  }),
+
   append: Effect.fnUntraced(function* (now, name, events) {
     const [allocated] = yield* run(Statements.allocate, [name, events.length])
     const stream = Rows.integer(allocated?.[0])

@@ -27,6 +27,19 @@ INSERT INTO strata_journal (stream, seq, type, payload, identity, recorded_at)
 SELECT ?2, ?3 + 1 + key, value ->> 0, value ->> 1, value ->> 2, ?4 FROM json_each(?1)
 RETURNING seq, ordinal`
 
+/** Takes seqs for streams that there are. Parameter: `[[name, how many], …]` as JSON. */
+export const allocateAll = `
+UPDATE strata_journal_stream AS s INDEXED BY sqlite_autoindex_strata_journal_stream_1
+SET head = s.head + (b.value ->> 1)
+FROM json_each(?1) AS b
+WHERE s.name = b.value ->> 0
+RETURNING id, name, head`
+
+/** Parameters: `[[stream id, seq, type, payload], …]` as JSON, time. */
+export const appendAll = `
+INSERT INTO strata_journal (stream, seq, type, payload, recorded_at)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, ?2 FROM json_each(?1)`
+
 /** Parameters: `[[identity, digest, seq, ordinal], …]` as JSON, stream id. */
 export const insertIdentities = `
 INSERT INTO strata_journal_identity (stream, identity, digest, seq, ordinal)

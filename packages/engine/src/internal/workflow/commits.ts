@@ -246,18 +246,11 @@ const inWrite = Effect.fnUntraced(function* (
   yield* signal(parts, only(changes, "Signal"), told)
   yield* wake(parts, now, only(changes, "Wake"), told)
   if (told.consumed.length > 0) yield* deferreds.consume(told.consumed)
-  yield* Effect.withTracerEnabled(append(journal, told.events), false)
+  if (told.events.size > 0)
+    yield* journal.appendAll(Array.from(told.events, ([stream, events]) => ({ stream, events })))
   if (told.settled.length > 0) yield* clocks.settle(told.settled)
   if (told.announce) yield* store.announce
   return told
-})
-
-/** Without spans of their own: a write has hundreds of entries. */
-const append = Effect.fnUntraced(function* (
-  journal: Journal["Service"],
-  events: ReadonlyMap<StreamName, ReadonlyArray<NewEvent>>
-) {
-  for (const [stream, told] of events) yield* journal.append(stream, told)
 })
 
 type Store = RunStore["Service"]
