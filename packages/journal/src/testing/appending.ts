@@ -63,6 +63,35 @@ export const appending = <E>(tier: Harness.Tier<E>): void => {
     }).pipe(Effect.provide(layer()))
   )
 
+  it.effect("11: appends to many streams at once as to each of them, or to none", () =>
+    Effect.gen(function* () {
+      const journal = yield* Journal
+      const event = (amount: number) => Counted.make({ amount })
+      yield* count(stream, 1)
+      const both = [
+        { stream, events: [event(2), event(3)] },
+        { stream: other, events: [event(4)] }
+      ]
+      yield* Effect.exit(write(Effect.andThen(journal.appendAll(both), Effect.fail("no"))))
+      yield* write(journal.appendAll(both))
+      yield* write(journal.appendAll([]))
+      yield* count(stream, 5)
+      for (const [name, amounts] of [
+        [stream, [1, 2, 3, 5]],
+        [other, [4]]
+      ] as const) {
+        assert.deepStrictEqual(
+          (yield* journal.read({ stream: name })).map(({ payload, seq }) => ({ payload, seq })),
+          amounts.map((amount, i) => ({ payload: { amount }, seq: i + 1 }))
+        )
+      }
+      assert.strictEqual((yield* journal.readAll()).length, 5)
+      const named = [{ stream, events: [Counted.make({ amount: 6 }, { identity: "six" })] }]
+      const refused = yield* Effect.flip(write(journal.appendAll(named)))
+      assert.strictEqual(refused.reason._tag, "EncodeFailed")
+    }).pipe(Effect.provide(layer()))
+  )
+
   it.effect("11: reads from a seq or a cursor, up to a seq, by type, and in pages", () =>
     Effect.gen(function* () {
       const journal = yield* Journal
