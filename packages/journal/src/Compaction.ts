@@ -5,6 +5,7 @@
  *
  * @since 0.1.0
  */
+import type { WriteTransaction } from "@strata/durable/DurableWriter"
 import { DurableWriter } from "@strata/durable/DurableWriter"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -17,7 +18,7 @@ import * as Capturing from "./internal/capturing.ts"
 import * as Checks from "./internal/checks.ts"
 import * as Entries from "./internal/entries.ts"
 import { FoldsNotRegistered, JournalError } from "./JournalError.ts"
-import type { StoredEntry, StoredState } from "./JournalStorage.ts"
+import type { Cursor, StoredEntry, StoredState } from "./JournalStorage.ts"
 import { JournalStorage } from "./JournalStorage.ts"
 import * as Metrics from "./Metrics.ts"
 import type { StreamName } from "./StreamName.ts"
@@ -50,6 +51,20 @@ export class Compaction extends Context.Service<
       /** Keys of folds that are given up, with their states. */
       readonly forget?: ReadonlyArray<string> | undefined
     }) => Effect.Effect<{ readonly deleted: number; readonly floor: number }, SqlError | JournalError>
+    /**
+     * Removes streams as if they had never been, with their archives, checkpoints and identities, and gives the number of
+     * their entries. `within` runs first, in the same write, to remove what belongs to them: when it fails, nothing was
+     * removed. Folds over all streams keep what they have of the entries, and are refused as by `compact`. A stream that
+     * gets the name of a removed one begins behind its last seq.
+     */
+    readonly remove: <A, E, R>(options: {
+      readonly streams: ReadonlyArray<StreamName>
+      readonly within: Effect.Effect<A, E, R>
+    }) => Effect.Effect<
+      { readonly deleted: number; readonly within: A },
+      E | SqlError | JournalError,
+      Exclude<R, WriteTransaction>
+    >
   }
 >()("@strata/journal/Compaction") {}
 
@@ -68,7 +83,7 @@ export const make: Effect.Effect<Compaction["Service"], never, JournalStorage | 
     const storage = yield* JournalStorage
     const folds = yield* Folds
     const writer = yield* DurableWriter
-    return { compact: compact(storage, folds, writer) }
+    return { compact: compact(storage, folds, writer), remove: remove(storage, folds, writer) }
   }
 )
 
@@ -159,16 +174,9 @@ const execute = Effect.fnUntraced(function* (storage: Storage, plan: Plan) {
   const { last, seq, stream } = plan
   yield* Checks.requireEntry(storage, stream, seq)
   if ((yield* storage.lastUpTo(stream, seq - 1))?.seq !== last.seq) return undefined
-  if (!(yield* Checks.isPresent(storage, plan.globalStates.generation))) return undefined
-  const globalFloor = yield* storage.globalFloor
-  if (plan.globalStates.states.some(({ at }) => Entries.isBehind(globalFloor, at))) return undefined
-
+  if (!(yield* isTrue(storage, plan.globalStates))) return undefined
   const floor = (yield* storage.stream(stream))?.floor ?? 0
-  const known = [...(yield* storage.states(stream, floor)), ...(yield* storage.globalStates)]
-  const unsettled = known.map(({ fold }) => fold).filter((fold) => !plan.settled.has(fold))
-  if (unsettled.length > 0) {
-    return yield* new JournalError({ reason: new FoldsNotRegistered({ folds: Array.from(new Set(unsettled)) }) })
-  }
+  yield* requireSettled([...(yield* storage.states(stream, floor)), ...(yield* storage.globalStates)], plan.settled)
 
   const now = yield* Clock.currentTimeMillis
   yield* storage.saveStates(now, stream, seq, plan.states)
@@ -178,12 +186,76 @@ const execute = Effect.fnUntraced(function* (storage: Storage, plan: Plan) {
   return deleted
 })
 
+/** Whether no entry was rewound since states were folded, and the floor of the journal is not beyond them. */
+const isTrue = Effect.fnUntraced(function* (storage: Storage, { generation, states }: Capturing.GlobalStates) {
+  if (!(yield* Checks.isPresent(storage, generation))) return false
+  const floor = yield* storage.globalFloor
+  return !states.some(({ at }) => Entries.isBehind(floor, at))
+})
+
+/** Fails when states are of folds that do not take part. */
+const requireSettled = Effect.fnUntraced(function* (states: ReadonlyArray<StoredState>, settled: ReadonlySet<string>) {
+  const unsettled = states.map(({ fold }) => fold).filter((fold) => !settled.has(fold))
+  if (unsettled.length > 0) {
+    return yield* new JournalError({ reason: new FoldsNotRegistered({ folds: Array.from(new Set(unsettled)) }) })
+  }
+})
+
 /** Another compaction may have brought a state further than this one would. */
-const saveGlobalStates = Effect.fnUntraced(function* (storage: Storage, now: number, plan: Plan) {
+const saveGlobalStates = Effect.fnUntraced(function* (
+  storage: Storage,
+  now: number,
+  plan: Pick<Plan, "globalStates" | "forget">
+) {
   const present = yield* storage.globalStates
   const further = plan.globalStates.states.filter(
     ({ at, fold }) => !present.some((state) => state.fold === fold && !Entries.isBehind(at, state.at))
   )
   yield* storage.dropGlobalStates(plan.forget)
   yield* storage.saveGlobalStates(now, further)
+})
+
+const remove = (
+  storage: Storage,
+  folds: Folds["Service"],
+  writer: DurableWriter["Service"]
+): Compaction["Service"]["remove"] =>
+  Effect.fn("Compaction.remove")(function* ({ streams, within }) {
+    yield* Effect.annotateCurrentSpan({ streams: streams.length })
+    while (true) {
+      const last = yield* lastOf(storage, streams)
+      const registered = yield* folds.all
+      const globalStates = yield* Capturing.ofAll(storage, registered, last)
+      const settled = new Set(registered.map(({ key }) => key))
+      const removed = yield* writer.write(
+        Effect.gen(function* () {
+          // As in `compact`, what was folded before the write has to be true in it.
+          if (Entries.isBehind(yield* lastOf(storage, streams), last)) return undefined
+          if (!(yield* isTrue(storage, globalStates))) return undefined
+          yield* requireSettled(yield* storage.globalStates, settled)
+          const done = yield* within
+          yield* saveGlobalStates(storage, yield* Clock.currentTimeMillis, { globalStates, forget: [] })
+          let deleted = 0
+          for (const stream of streams) deleted += yield* storage.remove(stream, last)
+          return { deleted, within: done }
+        })
+      )
+      if (removed !== undefined) {
+        yield* Metrics.compactedEntries(removed.deleted)
+        return removed
+      }
+    }
+  })
+
+/** The cursor of the last entry of some streams. */
+const lastOf = Effect.fnUntraced(function* (
+  storage: Storage,
+  streams: ReadonlyArray<StreamName>
+): Effect.fn.Return<Cursor, SqlError> {
+  let last: Cursor = Entries.startOfJournal
+  for (const stream of streams) {
+    const found = yield* storage.lastUpTo(stream, Number.MAX_SAFE_INTEGER)
+    if (found !== undefined && Entries.isBehind(found, last)) last = found
+  }
+  return { transaction: last.transaction, ordinal: last.ordinal }
 })

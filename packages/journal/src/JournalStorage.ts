@@ -232,6 +232,11 @@ export class JournalStorage extends Context.Service<
       seq: number,
       global: Cursor
     ) => Effect.Effect<void, SqlError, WriteTransaction>
+    /**
+     * Removes a stream with all that there is of it, its archive and identities too, gives the number of its entries, and
+     * moves the floor of the journal to at least `global`. Streams that are created later get greater seqs than it had.
+     */
+    readonly remove: (stream: string, global: Cursor) => Effect.Effect<number, SqlError, WriteTransaction>
 
     /**
      * Takes the entries of a stream behind `after` into the archive, with their identities, drops the states at them,

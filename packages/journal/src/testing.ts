@@ -11,6 +11,7 @@ import { folding } from "./testing/folding.ts"
 import { following } from "./testing/following.ts"
 import type { Tier } from "./testing/harness.ts"
 import { redacting } from "./testing/redacting.ts"
+import { removing } from "./testing/removing.ts"
 import { rewinding } from "./testing/rewinding.ts"
 
 /**
@@ -24,6 +25,7 @@ export const journalSuite = <E>(name: string, tier: Tier<E>): void => {
     appending(tier)
     following(tier)
     compacting(tier)
+    removing(tier)
     rewinding(tier)
     redacting(tier)
     folding(tier)

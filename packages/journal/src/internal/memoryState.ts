@@ -24,6 +24,8 @@ export interface MemoryState {
   ordinal: number
   floor: number
   rewinds: number
+  /** The greatest seq of streams that were removed. */
+  removedHead: number
   globalStates: ReadonlyArray<StoredGlobalState>
 }
 
@@ -33,12 +35,13 @@ export const make = (): MemoryState => ({
   ordinal: 0,
   floor: 0,
   rewinds: 0,
+  removedHead: 0,
   globalStates: []
 })
 
-export const emptyStream = (name: string): MemoryStream => ({
+export const emptyStream = (name: string, head = 0): MemoryStream => ({
   name,
-  head: 0,
+  head,
   floor: 0,
   entries: [],
   identities: new Map(),

@@ -70,7 +70,7 @@ const appending = ({ change, look }: Access): Pick<Storage, "append" | "appendAl
 
 const appendTo = (change: Access["change"], now: number, name: string, events: Parameters<Storage["append"]>[2]) =>
   change((state, undo) => {
-    const stream = state.streams.get(name) ?? State.emptyStream(name)
+    const stream = state.streams.get(name) ?? State.emptyStream(name, state.removedHead)
     State.put(state.streams, name, stream, undo)
     const ordinal = state.ordinal
     const head = stream.head
@@ -202,7 +202,7 @@ const checkpoints = ({
 // compaction
 // ---------------------------------------------------------------------------------------------------------------------
 
-const compaction = ({ change }: Access): Pick<Storage, "deleteBelow" | "raiseFloor"> => ({
+const compaction = ({ change }: Access): Pick<Storage, "deleteBelow" | "raiseFloor" | "remove"> => ({
   deleteBelow: (name, seq) =>
     change((state, undo) => {
       const stream = state.streams.get(name)
@@ -221,6 +221,17 @@ const compaction = ({ change }: Access): Pick<Storage, "deleteBelow" | "raiseFlo
       dropStates(stream, (at) => at < seq, undo)
       State.assign(stream, "floor", seq, undo)
       State.assign(state, "floor", Math.max(state.floor, global.ordinal), undo)
+    }),
+
+  remove: (name, global) =>
+    change((state, undo) => {
+      const stream = state.streams.get(name)
+      if (stream === undefined) return 0
+      State.assign(state, "removedHead", Math.max(state.removedHead, stream.head), undo)
+      State.put(state.streams, name, undefined, undo)
+      dropEntries(state, (entry) => entry.stream === name, undo)
+      State.assign(state, "floor", Math.max(state.floor, global.ordinal), undo)
+      return stream.entries.length
     })
 })
 

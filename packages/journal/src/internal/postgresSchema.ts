@@ -96,6 +96,11 @@ export const migrationsPostgres: MigrationSet = {
         SELECT coalesce(min(running::TEXT::BIGINT), pg_snapshot_xmax(pg_current_snapshot())::TEXT::BIGINT)
         FROM pg_snapshot_xip(pg_current_snapshot()) AS running
       $$`
+    ],
+    "2_removal": [
+      // The greatest seq of streams that were removed.
+      `ALTER TABLE strata_journal_floor ADD COLUMN removed_head BIGINT NOT NULL DEFAULT 0 CHECK (removed_head >= 0)`,
+      `CREATE INDEX strata_journal_rewind_stream ON strata_journal_rewind (stream)`
     ]
   }
 }

@@ -9,13 +9,17 @@ const idOf = (name: string): string => `(SELECT id FROM strata_journal_stream WH
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Takes seqs for a stream, which it creates; no row when a transaction that began after this one has appended to it.
+ * Takes seqs for a stream, which it creates, behind those of all streams that were removed; no row when a transaction that began after this one has appended to it.
  * Parameters: name, how many.
  */
 export const allocate = `
 INSERT INTO strata_journal_stream AS s (name, head, transaction)
-VALUES ($1, $2::BIGINT, strata_journal_transaction())
-ON CONFLICT (name) DO UPDATE SET head = s.head + excluded.head, transaction = excluded.transaction
+VALUES (
+  $1,
+  $2::BIGINT + (SELECT removed_head FROM strata_journal_floor WHERE id = 1),
+  strata_journal_transaction()
+)
+ON CONFLICT (name) DO UPDATE SET head = s.head + $2::BIGINT, transaction = excluded.transaction
 WHERE s.transaction <= excluded.transaction
 RETURNING id, head, transaction`
 
@@ -196,6 +200,26 @@ DELETE FROM strata_journal_checkpoint WHERE stream = ${idOf("$1")} AND seq < $2:
 export const raiseGlobalFloor = `
 UPDATE strata_journal_floor SET transaction = $1::BIGINT, ordinal = $2::BIGINT
 WHERE id = 1 AND (transaction, ordinal) < ($1::BIGINT, $2::BIGINT)`
+
+/** No stream that is created later gets a seq of a removed one. Parameter: stream name. */
+export const keepHead = `
+UPDATE strata_journal_floor
+SET removed_head = greatest(removed_head, (SELECT head FROM strata_journal_stream WHERE name = $1))
+WHERE id = 1`
+
+const deleteOf = (table: string): string => `DELETE FROM ${table} WHERE stream = ${idOf("$1")}`
+
+export const deleteEntriesOf = counted(`${deleteOf("strata_journal")} RETURNING 1`)
+
+/** In this order, and the stream last. Parameter: stream name. */
+export const deleteRestOf = [
+  "strata_journal_identity",
+  "strata_journal_checkpoint",
+  "strata_journal_archive",
+  "strata_journal_rewind"
+].map(deleteOf)
+
+export const deleteStream = `DELETE FROM strata_journal_stream WHERE name = $1`
 
 // ---------------------------------------------------------------------------------------------------------------------
 // rewinding

@@ -228,12 +228,20 @@ const checkpoints = (
 // compaction
 // ---------------------------------------------------------------------------------------------------------------------
 
-const compaction = (run: Rows.Run): Pick<Storage, "deleteBelow" | "raiseFloor"> => ({
+const compaction = (run: Rows.Run): Pick<Storage, "deleteBelow" | "raiseFloor" | "remove"> => ({
   deleteBelow: (stream, seq) => count(run(Statements.deleteBelow, [stream, seq])),
   raiseFloor: Effect.fnUntraced(function* (stream, seq, global) {
     yield* run(Statements.deleteStatesBelow, [stream, seq])
     yield* run(Statements.raiseFloor, [stream, seq])
     yield* run(Statements.raiseGlobalFloor, [global.transaction, global.ordinal])
+  }),
+  remove: Effect.fnUntraced(function* (stream, global) {
+    yield* run(Statements.keepHead, [stream])
+    const removed = yield* count(run(Statements.deleteEntriesOf, [stream]))
+    for (const statement of Statements.deleteRestOf) yield* run(statement, [stream])
+    yield* run(Statements.deleteStream, [stream])
+    yield* run(Statements.raiseGlobalFloor, [global.transaction, global.ordinal])
+    return removed
   })
 })
 

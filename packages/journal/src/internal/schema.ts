@@ -79,6 +79,11 @@ export const migrationsSqlite: MigrationSet = {
         archived_at INTEGER NOT NULL,
         UNIQUE (stream, seq)
       )`
+    ],
+    "2_removal": [
+      // The greatest seq of streams that were removed.
+      `ALTER TABLE strata_journal_floor ADD COLUMN removed_head INTEGER NOT NULL DEFAULT 0 CHECK (removed_head >= 0)`,
+      `CREATE INDEX strata_journal_rewind_stream ON strata_journal_rewind (stream)`
     ]
   }
 }

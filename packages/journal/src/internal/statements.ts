@@ -10,10 +10,13 @@ const idOf = (name: string): string => `(SELECT id FROM strata_journal_stream WH
 // appending
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Takes seqs for a stream, which it creates. Parameters: name, how many. */
+/**
+ * Takes seqs for a stream, which it creates, behind those of all streams that were removed. Parameters: name, how many.
+ */
 export const allocate = `
-INSERT INTO strata_journal_stream (name, head) VALUES (?1, ?2)
-ON CONFLICT (name) DO UPDATE SET head = head + excluded.head
+INSERT INTO strata_journal_stream (name, head)
+VALUES (?1, ?2 + (SELECT removed_head FROM strata_journal_floor WHERE id = 1))
+ON CONFLICT (name) DO UPDATE SET head = head + ?2
 RETURNING id, head`
 
 /** Parameters: stream id, seq, type, payload, identity, time. */
@@ -67,7 +70,8 @@ ORDER BY name LIMIT ?3`
 // reading
 // ---------------------------------------------------------------------------------------------------------------------
 
-const generation = `(SELECT ifnull(max(id), 0) FROM strata_journal_rewind)`
+/** The number of the last rewind, also when that is of a stream that was removed. */
+const generation = `(SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = 'strata_journal_rewind')`
 
 const floor = "(SELECT ordinal FROM strata_journal_floor WHERE id = 1)"
 
@@ -157,6 +161,26 @@ export const raiseFloor = `UPDATE strata_journal_stream SET floor = ?2 WHERE nam
 export const deleteStatesBelow = `DELETE FROM strata_journal_checkpoint WHERE stream = ${idOf("?1")} AND seq < ?2`
 
 export const raiseGlobalFloor = `UPDATE strata_journal_floor SET ordinal = max(ordinal, ?1) WHERE id = 1`
+
+/** No stream that is created later gets a seq of a removed one. Parameter: stream name. */
+export const keepHead = `
+UPDATE strata_journal_floor
+SET removed_head = max(removed_head, ifnull((SELECT head FROM strata_journal_stream WHERE name = ?1), 0))
+WHERE id = 1`
+
+const deleteOf = (table: string): string => `DELETE FROM ${table} WHERE stream = ${idOf("?1")}`
+
+export const deleteEntriesOf = deleteOf("strata_journal")
+
+/** In this order, and the stream last. Parameter: stream name. */
+export const deleteRestOf = [
+  "strata_journal_identity",
+  "strata_journal_checkpoint",
+  "strata_journal_archive",
+  "strata_journal_rewind"
+].map(deleteOf)
+
+export const deleteStream = `DELETE FROM strata_journal_stream WHERE name = ?1`
 
 // ---------------------------------------------------------------------------------------------------------------------
 // rewinding
