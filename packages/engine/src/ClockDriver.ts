@@ -30,14 +30,14 @@ export interface ClockDriverOptions<E = never, R = never> {
    */
   readonly onFired?: ((fired: ReadonlyArray<DurableClock>) => Effect.Effect<void, E, R>) | undefined
   /**
-   * Tells of commits of other processes, as the one of a follower does: on SQLite a `ChangeSignal.makePoll` over the
-   * data version, on Postgres `PostgresSignal` on the channel of clocks. Default: none, so that the deadlines of others are
-   * seen at the next wake, or by the backstop.
+   * Tells of commits of other processes, and may be the one of followers: on SQLite `ChangeSignal.makePoll` over the data
+   * version, on Postgres `PostgresSignal`. Default: none, so that the deadlines of others are seen at the next wake, or
+   * by the backstop.
    */
   readonly signal?: ChangeSignal["Service"] | undefined
   /** The longest sleep: a deadline that no signal told of, or a clock that was set forward, is noticed then. Default 10 s. */
   readonly backstop?: Duration.Input | undefined
-  /** How many clocks fire in one write. Default 64. */
+  /** How many clocks fire in one write: a larger batch costs less, and makes those at its start later. Default 16. */
   readonly batchSize?: number | undefined
   /** How long to wait after a failure of the store, which is logged; doubled for each further one, up to the backstop. Default 100 ms. */
   readonly retryDelay?: Duration.Input | undefined

@@ -19,7 +19,7 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ClockKey } from "./ClockStorage.ts"
 import * as Storage from "./ClockStorage.ts"
-import type { DeferredStore } from "./DeferredStore.ts"
+import type { DeferredStorage } from "./DeferredStorage.ts"
 import * as Service from "./internal/clockService.ts"
 import type { StateError } from "./StateError.ts"
 import type { ClockOutcome } from "./StateEvents.ts"
@@ -111,7 +111,7 @@ export class ClockStore extends Context.Service<
       executionIds: ReadonlyArray<string>
     ) => Effect.Effect<ReadonlyArray<DurableClock>, SqlError | JournalError | StateError, WriteTransaction>
     /**
-     * Fires clocks whose deadline has come, oldest first, at most `limit` (default 64), in the write that is under way:
+     * Fires clocks whose deadline has come, oldest first, at most `limit` (default 16), in the write that is under way:
      * clock and deferred are completed, and both journaled. Gives those that it fired, and whether more may be due. A
      * deferred that was completed before keeps its exit.
      */
@@ -148,7 +148,7 @@ export class ClockStore extends Context.Service<
  * @since 0.1.0
  * @category constructors
  */
-export const make: Effect.Effect<ClockStore["Service"], never, Storage.ClockStorage | DeferredStore | Journal> =
+export const make: Effect.Effect<ClockStore["Service"], never, Storage.ClockStorage | DeferredStorage | Journal> =
   Service.make
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ export const make: Effect.Effect<ClockStore["Service"], never, Storage.ClockStor
  * @since 0.1.0
  * @category layers
  */
-export const layer: Layer.Layer<ClockStore, never, Storage.ClockStorage | DeferredStore | Journal> = Layer.effect(
+export const layer: Layer.Layer<ClockStore, never, Storage.ClockStorage | DeferredStorage | Journal> = Layer.effect(
   ClockStore,
   make
 )
@@ -175,7 +175,7 @@ export const layer: Layer.Layer<ClockStore, never, Storage.ClockStorage | Deferr
 export const layerMemory: Layer.Layer<
   ClockStore | Storage.ClockStorage,
   never,
-  DurableWriter | DeferredStore | Journal
+  DurableWriter | DeferredStorage | Journal
 > = layer.pipe(Layer.provideMerge(Storage.layerMemory))
 
 /**
@@ -189,5 +189,5 @@ export const layerSql = (
 ): Layer.Layer<
   ClockStore | Storage.ClockStorage,
   SqlError | Migrator.MigrationError,
-  SqlClient.SqlClient | DeferredStore | Journal
+  SqlClient.SqlClient | DeferredStorage | Journal
 > => layer.pipe(Layer.provideMerge(Storage.layerSql(options)))

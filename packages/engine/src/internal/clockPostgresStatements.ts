@@ -1,5 +1,3 @@
-import { clockChannel } from "./stateSchema.ts"
-
 /*
  * Every statement is one fixed text, and batches are one JSON parameter. They are guards by themselves under READ
  * COMMITTED: what they decide by is a column of the row that they change, which Postgres reads again when it had to wait
@@ -26,8 +24,8 @@ SELECT deadline FROM strata_clock WHERE completed_at IS NULL ORDER BY deadline L
 /** Of the database, in milliseconds. */
 export const now = `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT`
 
-/** Tells the processes that listen, when the transaction commits. */
-export const announce = `SELECT pg_notify('${clockChannel}', current_schema())`
+/** On the channel to which the processes of an app listen already, see `PostgresSignal` of the dirty queue. */
+export const announce = `SELECT pg_notify('strata_dirty', current_schema())`
 
 /** Parameters: time, limit. Leaves alone what another transaction completes at the moment. */
 export const fire = `

@@ -10,10 +10,12 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { ClockKey, StoredClock } from "../ClockStorage.ts"
 import { ClockStorage } from "../ClockStorage.ts"
 import type { ClockStore, DurableClock, NewClock, Scheduled } from "../ClockStore.ts"
-import { DeferredStore } from "../DeferredStore.ts"
+import type { StoredDeferred } from "../DeferredStorage.ts"
+import { DeferredStorage } from "../DeferredStorage.ts"
 import * as RunStream from "../RunStream.ts"
 import type { StateError } from "../StateError.ts"
 import * as StateEvents from "../StateEvents.ts"
+import { completedEvent } from "./deferredService.ts"
 import { voidExit } from "./exits.ts"
 import * as Names from "./names.ts"
 
@@ -21,15 +23,15 @@ type Service = ClockStore["Service"]
 
 interface Parts {
   readonly storage: ClockStorage["Service"]
-  readonly deferreds: DeferredStore["Service"]
+  readonly deferreds: DeferredStorage["Service"]
   readonly journal: Journal["Service"]
   readonly changes: ChangeSignal.ChangeSignal["Service"]
 }
 
-export const make: Effect.Effect<Service, never, ClockStorage | DeferredStore | Journal> = Effect.gen(function* () {
+export const make: Effect.Effect<Service, never, ClockStorage | DeferredStorage | Journal> = Effect.gen(function* () {
   const parts: Parts = {
     storage: yield* ClockStorage,
-    deferreds: yield* DeferredStore,
+    deferreds: yield* DeferredStorage,
     journal: yield* Journal,
     changes: yield* ChangeSignal.make
   }
@@ -105,17 +107,31 @@ const completing = ({ journal, storage }: Parts): Pick<Service, "cancel" | "sett
 })
 
 const fire = ({ deferreds, journal, storage }: Parts): Service["fire"] =>
-  Effect.fn("ClockStore.fire")(function* ({ limit = 64 } = {}) {
+  Effect.fn("ClockStore.fire")(function* ({ limit = 16 } = {}) {
     const fired = yield* storage.fire(yield* storage.now, limit)
-    yield* deferreds.complete(
-      fired.map(({ deferred, executionId }) => ({ executionId, name: deferred, exit: voidExit }))
-    )
-    // Behind the entry of the deferred: where a rewind leaves that one only, the clock fires again, and changes nothing.
-    // The other way around a run would wait for a clock that has fired.
-    yield* appendAll(journal, fired, completed)
+    if (fired.length === 0) return { fired: [], more: false }
+    const rows = fired.map(toCompletion)
+    const inserted = new Set((yield* deferreds.insert(rows)).map(Names.keyOf))
+    for (const [executionId, clocks] of Names.byRun(fired)) {
+      // Of two clocks with one deferred, the first one completes it.
+      const completions = clocks.map(toCompletion).filter((row) => inserted.delete(Names.keyOf(row)))
+      // The clocks come last: where a rewind leaves the deferreds only, clocks fire again, and change nothing. The other
+      // way around a run would wait for a clock that has fired.
+      const events = [...completions.map(completedEvent), ...clocks.map(completed)]
+      yield* journal.append(RunStream.of(executionId), events)
+    }
     yield* Effect.annotateCurrentSpan({ fired: fired.length })
     return { fired: fired.map(toClock), more: fired.length >= limit }
   })
+
+const toCompletion = ({ completedAt, deferred, executionId }: StoredClock): StoredDeferred => ({
+  executionId,
+  name: deferred,
+  exit: voidExit,
+  metadata: null,
+  completedAt,
+  consumedAt: null
+})
 
 const completed = ({ completedAt, name, outcome }: StoredClock): NewEvent =>
   StateEvents.ClockCompleted.make({ name, outcome: outcome!, at: completedAt! })

@@ -1,5 +1,6 @@
 import * as CanonicalJson from "@strata/durable/CanonicalJson"
 import { sha256 } from "@strata/durable/Digest"
+import type { NewEvent } from "@strata/journal/Event"
 import { Journal } from "@strata/journal/Journal"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -38,17 +39,7 @@ const changing = (storage: Storage, journal: Journal["Service"]): Pick<Service, 
     const kept = new Map<string, StoredDeferred>()
     const first = rows.filter((row) => inserted.has(Names.keyOf(row)) && !kept.has(Names.keyOf(row)) && keep(kept, row))
     for (const [executionId, rows] of Names.byRun(first)) {
-      yield* journal.append(
-        RunStream.of(executionId),
-        rows.map(({ exit, metadata, name }) =>
-          StateEvents.DeferredCompleted.make({
-            name,
-            exit: sha256(exit),
-            metadata: metadata === null ? null : sha256(metadata),
-            at: now
-          })
-        )
-      )
+      yield* journal.append(RunStream.of(executionId), rows.map(completedEvent))
     }
     const known = rows.filter((row) => !kept.has(Names.keyOf(row)))
     if (known.length > 0) for (const row of yield* storage.find(known)) keep(kept, row)
@@ -74,6 +65,15 @@ const changing = (storage: Storage, journal: Journal["Service"]): Pick<Service, 
     return consumed
   })
 })
+
+/** What is journaled of a row that was inserted. */
+export const completedEvent = ({ completedAt, exit, metadata, name }: StoredDeferred): NewEvent =>
+  StateEvents.DeferredCompleted.make({
+    name,
+    exit: sha256(exit),
+    metadata: metadata === null ? null : sha256(metadata),
+    at: completedAt!
+  })
 
 const keep = (kept: Map<string, StoredDeferred>, row: StoredDeferred): true => {
   kept.set(Names.keyOf(row), row)

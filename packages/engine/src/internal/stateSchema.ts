@@ -69,6 +69,3 @@ export const migrationsPostgres: MigrationSet = {
     ]
   }
 }
-
-/** On Postgres, what a process listens to for deadlines that others have set; the payload is the schema. */
-export const clockChannel = "strata_clock"
