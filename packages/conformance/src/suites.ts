@@ -74,6 +74,36 @@ export {
 } from "@strata/durable/testing"
 export {
   /**
+   * `ClockStorage`: 52 to 54.
+   *
+   * @since 0.1.0
+   * @category suites
+   */
+  clockStoreSuite,
+  /**
+   * `DeferredClockFold` over a `ClockStorage` and a `DeferredStorage`: 54 to 56.
+   *
+   * @since 0.1.0
+   * @category suites
+   */
+  deferredClockFoldSuite,
+  /**
+   * `DeferredStorage`: 52 and 54.
+   *
+   * @since 0.1.0
+   * @category suites
+   */
+  deferredStoreSuite,
+  /**
+   * `WorkflowEngineSql` over the stores of a tier: 57.
+   *
+   * @since 0.1.0
+   * @category suites
+   */
+  workflowSuite
+} from "@strata/engine/testing"
+export {
+  /**
    * Followers over a queue and a transactional index: 28 to 35.
    *
    * @since 0.1.0

@@ -112,14 +112,18 @@ const fire = ({ deferreds, journal, storage }: Parts): Service["fire"] =>
     if (fired.length === 0) return { fired: [], more: false }
     const rows = fired.map(toCompletion)
     const inserted = new Set((yield* deferreds.insert(rows)).map(Names.keyOf))
-    for (const [executionId, clocks] of Names.byRun(fired)) {
-      // Of two clocks with one deferred, the first one completes it.
-      const completions = clocks.map(toCompletion).filter((row) => inserted.delete(Names.keyOf(row)))
-      // The clocks come last: where a rewind leaves the deferreds only, clocks fire again, and change nothing. The other
-      // way around a run would wait for a clock that has fired.
-      const events = [...completions.map(completedEvent), ...clocks.map(completed)]
-      yield* journal.append(RunStream.of(executionId), events)
-    }
+    yield* journal.appendAll(
+      Array.from(Names.byRun(fired), ([executionId, clocks]) => {
+        // Of two clocks with one deferred, the first one completes it.
+        const completions = clocks.map(toCompletion).filter((row) => inserted.delete(Names.keyOf(row)))
+        // The clocks come last: where a rewind leaves the deferreds only, clocks fire again, and change nothing. The
+        // other way around a run would wait for a clock that has fired.
+        return {
+          stream: RunStream.of(executionId),
+          events: [...completions.map(completedEvent), ...clocks.map(completed)]
+        }
+      })
+    )
     yield* Effect.annotateCurrentSpan({ fired: fired.length })
     return { fired: fired.map(toClock), more: fired.length >= limit }
   })
@@ -171,10 +175,11 @@ const appendAll = (
   rows: ReadonlyArray<StoredClock>,
   event: (row: StoredClock) => NewEvent
 ): Effect.Effect<void, SqlError | JournalError, WriteTransaction> =>
-  Effect.forEach(
-    Names.byRun(rows),
-    ([executionId, rows]) => journal.append(RunStream.of(executionId), rows.map(event)),
-    { discard: true }
+  journal.appendAll(
+    Array.from(Names.byRun(rows), ([executionId, rows]) => ({
+      stream: RunStream.of(executionId),
+      events: rows.map(event)
+    }))
   )
 
 const annotate = (keys: ReadonlyArray<ClockKey>): Effect.Effect<void> =>

@@ -143,10 +143,10 @@ export const clockStoreSuite = <E>(name: string, tier: Tier<E>): void => {
           Journal,
           Journal.useSync((journal) => ({
             ...journal,
-            append: (stream, events) =>
-              events.some(({ type }) => type === "clock-completed")
+            appendAll: (appends) =>
+              appends.some(({ events }) => events.some(({ type }) => type === "clock-completed"))
                 ? Effect.die("full")
-                : journal.append(stream, events)
+                : journal.appendAll(appends)
           }))
         )
         const fired = yield* Effect.exit(
