@@ -27,6 +27,8 @@ const over = <E>(server: Effect.Effect<{ readonly url: string }, E, Scope.Scope>
 
 const servers = {
   "HTTP, a strict server": CacheServer.make(),
+  "HTTP, puts done by 201": CacheServer.make(CacheServer.honest, 201),
+  "HTTP, puts done by 204": CacheServer.make(CacheServer.honest, 204),
   ...((await Effect.runPromise(Nginx.isInstalled)) ? { "HTTP, nginx": Nginx.make() } : {})
 }
 

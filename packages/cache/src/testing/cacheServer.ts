@@ -61,13 +61,15 @@ export interface CacheServer {
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Starts a server on a free port of the loopback. All its connections are cut when the scope closes.
+ * Starts a server on a free port of the loopback. All its connections are cut when the scope closes. `done` is the status
+ * of a put that is done; servers differ in it.
  *
  * @since 0.1.0
  * @category constructors
  */
 export const make = Effect.fnUntraced(function* (
-  initial: Behaviour = honest
+  initial: Behaviour = honest,
+  done: 200 | 201 | 204 = 200
 ): Effect.fn.Return<CacheServer, never, Scope.Scope> {
   const stored = new Map<string, Uint8Array>()
   const seen: Array<Seen> = []
@@ -75,7 +77,7 @@ export const make = Effect.fnUntraced(function* (
   let connections = 0
   const handle = (request: IncomingMessage, response: ServerResponse): void => {
     seen.push({ method: request.method ?? "", path: request.url ?? "", headers: request.headers })
-    behaviour(request, response, () => serve(stored, request, response))
+    behaviour(request, response, () => serve(stored, done, request, response))
   }
   const server = yield* Effect.acquireRelease(
     Effect.sync(() => {
@@ -112,11 +114,16 @@ export const honest: Behaviour = (_request, _response, honest) => honest()
 // protocol
 // ---------------------------------------------------------------------------------------------------------------------
 
-const serve = (stored: Map<string, Uint8Array>, request: IncomingMessage, response: ServerResponse): void => {
+const serve = (
+  stored: Map<string, Uint8Array>,
+  done: number,
+  request: IncomingMessage,
+  response: ServerResponse
+): void => {
   const path = request.url ?? ""
   const [, kind, name] = /^\/(?:.*\/)?(ac|cas)\/([0-9a-f]{64})$/.exec(path) ?? []
   if (kind === undefined || name === undefined) return end(response, 400)
-  if (request.method === "PUT") return take(stored, request, response, { path, kind, name })
+  if (request.method === "PUT") return take(stored, done, request, response, { path, kind, name })
   if (request.method !== "GET" && request.method !== "HEAD") return end(response, 405)
   const content = stored.get(path)
   if (content === undefined || (kind === "ac" && !isComplete(stored, path, content))) return end(response, 404)
@@ -126,6 +133,7 @@ const serve = (stored: Map<string, Uint8Array>, request: IncomingMessage, respon
 
 const take = (
   stored: Map<string, Uint8Array>,
+  done: number,
   request: IncomingMessage,
   response: ServerResponse,
   { kind, name, path }: { readonly path: string; readonly kind: string; readonly name: string }
@@ -140,7 +148,7 @@ const take = (
     const isRight = kind === "cas" ? sha256(content) === name : Result.isSuccess(ActionResult.decode(content))
     if (!isRight) return end(response, 400)
     stored.set(path, content)
-    end(response, 200)
+    end(response, done)
   })
 }
 

@@ -291,9 +291,9 @@ export const stepCacheSuite = <E>(name: string, tier: StepCacheTier<E>): void =>
 const testing =
   <E>(tier: StepCacheTier<E>) =>
   (title: string, applies: boolean, body: () => Effect.Effect<void, CacheError, StepCache | ArtifactStore>): void => {
-    const run = () => Effect.provide(body(), tier.layer)
-    if (tier.live === true) it.live.runIf(applies)(title, run)
-    else it.effect.runIf(applies)(title, run)
+    if (!applies) return
+    const run = tier.live === true ? it.live : it.effect
+    run(title, () => Effect.provide(body(), tier.layer))
   }
 
 const keyA = Entries.keyOf("a")
