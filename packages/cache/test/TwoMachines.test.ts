@@ -6,9 +6,10 @@ import * as Nginx from "@strata/cache/testing/nginx"
 import * as Redis from "@strata/cache/testing/redis"
 import * as Postgres from "@strata/durable/testing/postgres"
 import * as Effect from "effect/Effect"
+import { describe } from "vitest"
 import { machine } from "./support/machine.ts"
 
-if (await Effect.runPromise(Nginx.isInstalled)) {
+describe.skipIf(!(await Effect.runPromise(Nginx.isInstalled)))("nginx", () => {
   twoMachinesSuite("HTTP, nginx", {
     machine,
     keeps: true,
@@ -18,9 +19,9 @@ if (await Effect.runPromise(Nginx.isInstalled)) {
       restart
     }))
   })
-}
+})
 
-if (await Effect.runPromise(Redis.isInstalled)) {
+describe.skipIf(!(await Effect.runPromise(Redis.isInstalled)))("Redis", () => {
   twoMachinesSuite("Redis", {
     machine,
     keeps: true,
@@ -30,9 +31,9 @@ if (await Effect.runPromise(Redis.isInstalled)) {
       restart
     }))
   })
-}
+})
 
-if (Postgres.isAvailable()) {
+describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
   twoMachinesSuite("Postgres", {
     machine,
     keeps: true,
@@ -46,4 +47,4 @@ if (Postgres.isAvailable()) {
       }
     })
   })
-}
+})
