@@ -24,10 +24,13 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
 import * as NodePath from "node:path"
 import * as FileTree from "./FileTree.ts"
+import { byDialect } from "./internal/byDialect.ts"
 import * as Manifest from "./internal/manifest.ts"
 import * as Problems from "./internal/problems.ts"
 import { makeListing } from "./internal/listing.ts"
-import { migrations } from "./internal/schema.ts"
+import * as PostgresSeen from "./internal/postgresSeen.ts"
+import * as SqliteSeen from "./internal/sqliteSeen.ts"
+import type { Folder, SeenStorage } from "./internal/storage.ts"
 import { isUnknown, unknownIn } from "./internal/unknown.ts"
 import * as Roots from "./Roots.ts"
 
@@ -161,21 +164,21 @@ export const make = Effect.fnUntraced(function* (
   SqlError | Migrator.MigrationError,
   SqlClient.SqlClient | DurableWriter | Changelog
 > {
-  const sql = yield* SqlClient.SqlClient
+  const seen = byDialect(yield* SqlClient.SqlClient, { postgres: PostgresSeen.make, sqlite: SqliteSeen.make })
   const durable = yield* DurableWriter
   const changelog = yield* Changelog
-  yield* Migrations.run(migrations)
-  const recorder = (options: ScanOptions) => new Recorder(sql, durable, changelog, options)
+  yield* Migrations.run(seen.migrations)
+  const recorder = (options: ScanOptions) => new Recorder(seen, durable, changelog, options)
   return Scan.of({
     run: Effect.fn("Scan.run")((options) =>
-      Effect.tap(run(sql, settings, options, recorder(options)), ({ problems }) =>
-        Problems.replace(sql, durable, options.scope, options.under ?? "", problems)
+      Effect.tap(run(seen, settings, options, recorder(options)), ({ problems }) =>
+        Problems.replace(seen, durable, options.scope, options.under ?? "", problems)
       )
     ),
-    lists: makeListing(sql),
-    paths: (scope) => seenPaths(sql, scope),
-    problems: (scope, under) => Problems.list(sql, scope, under ?? ""),
-    forget: Effect.fn("Scan.forget")((scope) => forget(sql, durable, scope, recorder({ scope })))
+    lists: makeListing(seen),
+    paths: (scope) => seenPaths(seen, scope),
+    problems: (scope, under) => Problems.list(seen, scope, under ?? ""),
+    forget: Effect.fn("Scan.forget")((scope) => forget(seen, durable, scope, recorder({ scope })))
   })
 })
 
@@ -195,14 +198,14 @@ export const layer = (
 // ---------------------------------------------------------------------------------------------------------------------
 
 const run = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
+  seen: SeenStorage,
   settings: ScanSettings,
   options: ScanOptions,
   recorder: Recorder
 ) {
   const root = Roots.folderOf(settings.base, options.scope)
   const under = options.under ?? ""
-  const manifest = new Manifest.ManifestCursor(sql, options.scope, under)
+  const manifest = new Manifest.ManifestCursor(seen, options.scope, under)
   const problems: Array<FileTree.Problem> = []
   /** What is below these is not known, so it stays as it was. */
   const unknown: Array<string> = []
@@ -259,23 +262,23 @@ const batchFolders = 500
  */
 class Recorder {
   private changes: Array<Change> = []
-  private folders: Array<Manifest.Folder> = []
-  private held: Array<{ readonly folder: Manifest.Folder; readonly removed: ReadonlyArray<string> }> = []
+  private folders: Array<Folder> = []
+  private held: Array<{ readonly folder: Folder; readonly removed: ReadonlyArray<string> }> = []
   private files = 0
   private changed = 0
   private removed = 0
-  private readonly sql: SqlClient.SqlClient
+  private readonly seen: SeenStorage
   private readonly durable: DurableWriter["Service"]
   private readonly changelog: Changelog["Service"]
   private readonly options: ScanOptions
 
   constructor(
-    sql: SqlClient.SqlClient,
+    seen: SeenStorage,
     durable: DurableWriter["Service"],
     changelog: Changelog["Service"],
     options: ScanOptions
   ) {
-    this.sql = sql
+    this.seen = seen
     this.durable = durable
     this.changelog = changelog
     this.options = options
@@ -318,7 +321,7 @@ class Recorder {
   }
 
   /** Folders that the walk did not come to: gone, ignored, or below one that cannot be listed. */
-  vanished(folders: ReadonlyArray<Manifest.Folder>, unknown: ReadonlyArray<string>): void {
+  vanished(folders: ReadonlyArray<Folder>, unknown: ReadonlyArray<string>): void {
     for (const { entries, folder } of folders) {
       if (isUnknown(unknown, folder)) continue
       this.remember({ folder, entries: "" }, [...Manifest.parseEntries(entries).keys()])
@@ -349,7 +352,7 @@ class Recorder {
     })
   }
 
-  private remember(folder: Manifest.Folder, removed: ReadonlyArray<string>): void {
+  private remember(folder: Folder, removed: ReadonlyArray<string>): void {
     if (removed.length > 0 && this.files === 0) {
       this.held.push({ folder, removed })
     } else {
@@ -363,7 +366,7 @@ class Recorder {
     }
   }
 
-  private add(folder: Manifest.Folder, removed: ReadonlyArray<string>): void {
+  private add(folder: Folder, removed: ReadonlyArray<string>): void {
     this.folders.push(folder)
     this.removed += removed.length
     for (const name of removed) {
@@ -371,42 +374,31 @@ class Recorder {
     }
   }
 
-  private store(folders: ReadonlyArray<Manifest.Folder>): Effect.Effect<void, SqlError> {
+  private store(folders: ReadonlyArray<Folder>): Effect.Effect<void, SqlError> {
     const gone = folders.flatMap(({ entries, folder }) => (entries === "" ? [folder] : []))
     const seen = folders.flatMap(({ entries, folder }) =>
-      entries === "" ? [] : [[folder, Digest.sha256(entries), entries]]
+      entries === "" ? [] : [{ folder, digest: Digest.sha256(entries), entries }]
     )
-    return Effect.gen({ self: this }, function* () {
-      yield* this.sql.unsafe(
-        "DELETE FROM strata_search_folder WHERE scope = ? AND folder IN (SELECT value FROM json_each(?))",
-        [this.options.scope, JSON.stringify(gone)]
-      )
-      yield* this.sql.unsafe(
-        `INSERT INTO strata_search_folder (scope, folder, digest, entries)
-        SELECT ?, value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE true
-        ON CONFLICT (scope, folder) DO UPDATE SET digest = excluded.digest, entries = excluded.entries`,
-        [this.options.scope, JSON.stringify(seen)]
-      )
-    })
+    return this.seen.replaceFolders(this.options.scope, gone, seen)
   }
 }
 
-const seenPaths = (sql: SqlClient.SqlClient, scope: Scope): Stream.Stream<Path, SqlError> =>
-  Stream.flatMap(Manifest.folders(sql, scope), ({ entries, folder }) =>
+const seenPaths = (seen: SeenStorage, scope: Scope): Stream.Stream<Path, SqlError> =>
+  Stream.flatMap(Manifest.folders(seen, scope), ({ entries, folder }) =>
     Stream.fromIterable([...Manifest.parseEntries(entries).keys()].map((name) => Path.make(folder + name)))
   )
 
 const forget = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
+  seen: SeenStorage,
   durable: DurableWriter["Service"],
   scope: Scope,
   recorder: Recorder
 ) {
-  yield* Stream.runForEach(Manifest.folders(sql, scope), (folder) => {
+  yield* Stream.runForEach(Manifest.folders(seen, scope), (folder) => {
     recorder.vanished([folder], [])
     return recorder.isFull ? recorder.flush : Effect.void
   })
   yield* recorder.finish
-  yield* Problems.replace(sql, durable, scope, "", [])
+  yield* Problems.replace(seen, durable, scope, "", [])
   return recorder.progress.removed
 })

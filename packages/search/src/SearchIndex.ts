@@ -1,6 +1,6 @@
 /**
- * The full-text index: generations of documents and their passages in SQLite's FTS5, and the `IndexWriter` that keeps
- * one in step. A generation is a whole index. One is active and answers searches (see `Search`); another can be built
+ * The full-text index: generations of documents and their passages in SQLite's FTS5 or Postgres's `tsvector`, and the
+ * `IndexWriter` that keeps one in step. A generation is a whole index. One is active and answers searches (see `Search`); another can be built
  * beside it and take its place in one write.
  *
  * @since 0.1.0
@@ -14,14 +14,16 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { hasProperty } from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import type * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { type Extracted, SkipReason } from "./Extractor.ts"
-import * as Writer from "./internal/ftsWriter.ts"
-import { createFts, ftsTable, migrations, ordinalBits } from "./internal/schema.ts"
+import { byDialect } from "./internal/byDialect.ts"
+import * as PostgresIndex from "./internal/postgresIndex.ts"
+import * as SqliteIndex from "./internal/sqliteIndex.ts"
+import type { IndexStorage, State } from "./internal/storage.ts"
+import * as Writer from "./internal/writer.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -132,7 +134,8 @@ export const extraction = "2"
 /**
  * How an index is damaged.
  *
- * - `FullText`: FTS5's own integrity check fails: its words do not fit its text, or its structure is broken.
+ * - `FullText`: the words that are searched do not fit the text, or their structure is broken. On SQLite that is FTS5's
+ *   own integrity check; on Postgres the words of every passage are made again and compared.
  * - `Passages`: documents whose passages are not all there, or that have too many, and passages of documents that do not
  *   exist, each counted.
  *
@@ -203,7 +206,7 @@ export class SearchIndex extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<DocumentDigest>, SqlError>
     /** The documents without passages in the active generation, by scope and path in byte order. */
     readonly skipped: (options?: SkippedOptions) => Effect.Effect<SkippedDocuments, SqlError>
-    /** Checks the active generation: FTS5's own integrity check, and that passages and documents fit together. */
+    /** Checks the active generation: that its words fit its text, and its passages and documents each other. */
     readonly check: Effect.Effect<void, IndexCorrupt | SqlError>
   }
 >()("@strata/search/SearchIndex") {}
@@ -213,7 +216,7 @@ export class SearchIndex extends Context.Service<
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * The index in the database of the `SqlClient` in context. Creates what is missing of its tables.
+ * The index in the database of the `SqlClient` in context, SQLite or Postgres. Creates what is missing of its tables.
  *
  * @since 0.1.0
  * @category constructors
@@ -223,18 +226,18 @@ export const make: Effect.Effect<
   SqlError | Migrator.MigrationError,
   SqlClient.SqlClient | DurableWriter
 > = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
+  const storage = byDialect(yield* SqlClient.SqlClient, { postgres: PostgresIndex.make, sqlite: SqliteIndex.make })
   const durable = yield* DurableWriter
-  yield* Migrations.run(migrations)
-  const generations = makeGenerations(sql, durable)
+  yield* Migrations.run(storage.migrations)
+  const generations = makeGenerations(storage, durable)
   return SearchIndex.of({
     ...generations,
-    writer: (generation) => Writer.make(sql, generation.id),
-    documents: countDocuments(sql),
-    digests: Effect.fn("SearchIndex.digests")((scope, options) => listDigests(sql, scope, options ?? {})),
-    skipped: Effect.fn("SearchIndex.skipped")((options) => listSkipped(sql, options ?? {})),
+    writer: (generation) => Writer.make(storage, generation.id),
+    documents: Effect.map(storage.countDocuments, ({ all, skipped }) => ({ indexed: all - skipped, skipped })),
+    digests: Effect.fn("SearchIndex.digests")((scope, options) => listDigests(storage, scope, options ?? {})),
+    skipped: Effect.fn("SearchIndex.skipped")((options) => listSkipped(storage, options ?? {})),
     check: Effect.flatMap(generations.active, (active) =>
-      Option.isNone(active) ? Effect.void : check(sql, durable, active.value.id)
+      Option.isNone(active) ? Effect.void : check(storage, durable, active.value.id)
     )
   })
 })
@@ -256,88 +259,58 @@ export const layer: Layer.Layer<SearchIndex, SqlError | Migrator.MigrationError,
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
-type State = "building" | "active" | "retired"
-
 const makeGenerations = (
-  sql: SqlClient.SqlClient,
+  storage: IndexStorage,
   durable: DurableWriter["Service"]
 ): Pick<SearchIndex["Service"], "active" | "ensureActive" | "begin" | "activate" | "dropRetired"> => {
-  const inState = (state: State) =>
-    sql.unsafe<Generation>("SELECT id, extraction FROM strata_search_generation WHERE state = ? ORDER BY id", [state])
-
-  const create = Effect.fnUntraced(function* (state: State): Effect.fn.Return<Generation, SqlError> {
-    const rows = yield* sql.unsafe<Generation>(
-      "INSERT INTO strata_search_generation (extraction, state, created_at) VALUES (?, ?, ?) RETURNING id, extraction",
-      [extraction, state, yield* Clock.currentTimeMillis]
-    )
-    const generation = rows[0]!
-    yield* sql.unsafe(createFts(generation.id)).unprepared
-    return generation
-  })
-
-  const setState = (from: State, to: State) =>
-    sql.unsafe("UPDATE strata_search_generation SET state = ? WHERE state = ?", [to, from])
+  const create = (state: State) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => storage.createGeneration(extraction, state, now))
 
   const ensure = (state: State) =>
     durable.write(
-      Effect.flatMap(inState(state), ([found]) => (found === undefined ? create(state) : Effect.succeed(found)))
+      Effect.flatMap(storage.generations(state), ([found]) =>
+        found === undefined ? create(state) : Effect.succeed(found)
+      )
     )
 
   /** What an older extraction began is not gone on with. */
   const begin = durable.write(
     Effect.gen(function* () {
-      const [found] = yield* inState("building")
+      const [found] = yield* storage.generations("building")
       if (found !== undefined && found.extraction === extraction) return found
-      yield* setState("building", "retired")
+      yield* storage.setState("building", "retired")
       return yield* create("building")
     })
   )
 
-  const drop = (generation: Generation) =>
-    durable.write(
-      Effect.gen(function* () {
-        yield* sql.unsafe(`DROP TABLE IF EXISTS ${ftsTable(generation.id)}`).unprepared
-        yield* sql.unsafe("DELETE FROM strata_search_document WHERE generation = ?", [generation.id])
-        yield* sql.unsafe("DELETE FROM strata_search_generation WHERE id = ? AND state = 'retired'", [generation.id])
-      })
-    )
-
   return {
-    active: Effect.map(inState("active"), ([found]) => Option.fromUndefinedOr(found)),
-    ensureActive: Effect.flatMap(inState("active"), ([found]) =>
+    active: Effect.map(storage.generations("active"), ([found]) => Option.fromUndefinedOr(found)),
+    ensureActive: Effect.flatMap(storage.generations("active"), ([found]) =>
       found === undefined ? ensure("active") : Effect.succeed(found)
     ),
     begin,
     activate: Effect.fn("SearchIndex.activate")(function* (generation) {
-      yield* setState("active", "retired")
-      yield* sql.unsafe("UPDATE strata_search_generation SET state = 'active' WHERE id = ?", [generation.id])
+      yield* storage.setState("active", "retired")
+      yield* storage.activate(generation.id)
     }),
-    dropRetired: Effect.flatMap(inState("retired"), (retired) =>
-      Effect.as(Effect.forEach(retired, drop, { discard: true }), retired.length)
+    dropRetired: Effect.flatMap(storage.generations("retired"), (retired) =>
+      Effect.as(
+        Effect.forEach(retired, ({ id }) => durable.write(storage.dropGeneration(id)), { discard: true }),
+        retired.length
+      )
     )
   }
 }
 
-const inActive = "generation = (SELECT id FROM strata_search_generation WHERE state = 'active')"
-
-const countDocuments = (sql: SqlClient.SqlClient) =>
-  Effect.map(
-    sql.unsafe<{ readonly all: number; readonly skipped: number }>(
-      `SELECT count(*) AS "all", count(skipped) AS skipped FROM strata_search_document WHERE ${inActive}`
-    ),
-    ([row]) => ({ indexed: (row?.all ?? 0) - (row?.skipped ?? 0), skipped: row?.skipped ?? 0 })
-  )
+const pageDocuments = 1000
 
 const listDigests = (
-  sql: SqlClient.SqlClient,
+  storage: IndexStorage,
   scope: Scope,
   options: { readonly after?: string | undefined; readonly prefix?: string | undefined }
-) =>
-  sql.unsafe<DocumentDigest>(
-    `SELECT path, digest FROM strata_search_document
-    WHERE ${inActive} AND scope = ?1 AND path > ?2 AND path >= ?3 AND substr(path, 1, length(?3)) = ?3
-    ORDER BY path LIMIT 1000`,
-    [scope, options.after ?? "", options.prefix ?? ""]
+): Effect.Effect<ReadonlyArray<DocumentDigest>, SqlError> =>
+  Effect.map(storage.digests(scope, options.after ?? "", options.prefix ?? "", pageDocuments), (rows) =>
+    rows.map(({ digest, path }) => ({ path: path as Path, digest }))
   )
 
 const decodeSkipped = Schema.decodeUnknownEffect(
@@ -346,57 +319,26 @@ const decodeSkipped = Schema.decodeUnknownEffect(
 
 /** What is stored was encoded by the writer, so that a row which does not decode is a fault of this module. */
 const listSkipped = Effect.fnUntraced(function* (
-  sql: SqlClient.SqlClient,
+  storage: IndexStorage,
   { among, except, limit, prefix, scope }: SkippedOptions
 ): Effect.fn.Return<SkippedDocuments, SqlError> {
-  const rows = yield* sql.unsafe<{ readonly total: number }>(
-    `SELECT scope, path, skipped AS reason, count(*) OVER () AS total FROM strata_search_document
-    WHERE ${inActive} AND skipped IS NOT NULL AND (?1 IS NULL OR scope = ?1) AND substr(path, 1, length(?2)) = ?2
-      AND (?3 IS NULL OR path IN (SELECT value FROM json_each(?3))) AND path NOT IN (SELECT value FROM json_each(?4))
-    ORDER BY scope, path LIMIT ?5`,
-    [
-      scope ?? null,
-      prefix ?? "",
-      among === undefined ? null : JSON.stringify(among),
-      JSON.stringify(except ?? []),
-      limit ?? 1000
-    ]
-  )
-  const documents = yield* Effect.catchTag(decodeSkipped(rows), "SchemaError", Effect.die)
-  return { total: rows[0]?.total ?? 0, documents }
+  const { documents, total } = yield* storage.skipped({
+    scope: scope ?? null,
+    prefix: prefix ?? "",
+    among: among ?? null,
+    except: except ?? [],
+    limit: limit ?? 1000
+  })
+  return { total, documents: yield* Effect.catchTag(decodeSkipped(documents), "SchemaError", Effect.die) }
 })
 
 const check = Effect.fn("SearchIndex.check")(function* (
-  sql: SqlClient.SqlClient,
+  storage: IndexStorage,
   durable: DurableWriter["Service"],
   generation: number
 ): Effect.fn.Return<void, IndexCorrupt | SqlError> {
-  const table = ftsTable(generation)
-  yield* durable
-    .write(sql.unsafe(`INSERT INTO ${table} (${table}) VALUES ('integrity-check')`))
-    .pipe(
-      Effect.catchIf(isCorruption, () => Effect.fail(new IndexCorrupt({ generation, reason: { _tag: "FullText" } })))
-    )
-  const rows = yield* sql.unsafe<{ readonly documents: number; readonly orphans: number }>(
-    `WITH found AS MATERIALIZED (
-      SELECT id >> ${ordinalBits} AS document, count(*) AS passages FROM ${table}_docsize GROUP BY 1
-    )
-    SELECT
-      (SELECT count(*) FROM strata_search_document AS d LEFT JOIN found AS f ON f.document = d.id
-        WHERE d.generation = ?1 AND d.passages <> ifnull(f.passages, 0)) AS documents,
-      (SELECT ifnull(sum(f.passages), 0) FROM found AS f LEFT JOIN strata_search_document AS d
-        ON d.id = f.document AND d.generation = ?1 WHERE d.id IS NULL) AS orphans`,
-    [generation]
-  )
-  const { documents, orphans } = rows[0] ?? { documents: 0, orphans: 0 }
-  if (documents + orphans > 0) {
-    return yield* new IndexCorrupt({ generation, reason: { _tag: "Passages", documents, orphans } })
+  const damage = yield* storage.content(generation).check(durable)
+  if (damage._tag !== "None") {
+    return yield* new IndexCorrupt({ generation, reason: damage })
   }
 })
-
-/** SQLite's `SQLITE_CORRUPT`, the primary code of the more exact ones, such as that of a virtual table. */
-const corruptCode = 11
-
-/** Effect has no reason of its own for this; the driver leaves SQLite's result code on the cause. */
-const isCorruption = ({ reason }: SqlError): boolean =>
-  hasProperty(reason.cause, "errno") && (Number(reason.cause.errno) & 0xff) === corruptCode

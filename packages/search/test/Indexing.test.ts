@@ -2,28 +2,31 @@
 import * as Rebuild from "@strata/follower/Rebuild"
 import * as Search from "@strata/search/Search"
 import * as SqliteClient from "@strata/sqlite/SqliteClient"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import * as Stream from "effect/Stream"
 import { DatabaseSync } from "node:sqlite"
-import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { makeWorkspace, openWorkspace, temporaryFolder } from "./workspace.ts"
+import { connect, onTiers, type Tier } from "./tiers.ts"
 
-const openDatabase = Effect.map(temporaryFolder, (base) => ({ base, filename: join(base, "index.db") }))
+const openDatabase = (tier: Tier) =>
+  Effect.map(Effect.all([temporaryFolder, tier.database]), ([base, database]) => ({ base, database }))
 
-describe("indexing", () => {
+onTiers("indexing", (tier) => {
   it.live("finds every file by any word of it, and verifies clean", () =>
     Effect.gen(function* () {
       const base = fileURLToPath(new URL("..", import.meta.url))
-      const { compare, index, sql, sync, find } = yield* openWorkspace({ base, filename: ":memory:", folder: "src" })
+      const { compare, index, sql, sync, find } = yield* openWorkspace({
+        base,
+        database: yield* tier.own,
+        folder: "src"
+      })
       const { files, processed } = yield* sync()
       assert.isAbove(files, 20)
       assert.strictEqual(processed, files)
-      const bodies = yield* sql.unsafe<{ readonly path: string; readonly body: string }>(
-        `SELECT d.path, f.body FROM strata_search_fts_1 AS f JOIN strata_search_document AS d ON d.id = f.rowid >> 20`
-      )
+      const bodies = yield* sql.unsafe<{ readonly path: string; readonly body: string }>(tier.readPassages)
       for (const { body, path } of bodies) {
         const words = body.match(/[\p{L}\p{N}]+/gu) ?? []
         for (const word of [words.at(0), words.at(words.length >> 1), words.at(-1)]) {
@@ -42,7 +45,7 @@ describe("indexing", () => {
 
   it.live("Q5: two files with the same content are both indexed and acknowledged", () =>
     Effect.gen(function* () {
-      const { paths, queue, sync, write } = yield* makeWorkspace()
+      const { paths, queue, sync, write } = yield* makeWorkspace(tier)
       yield* write("a.txt", "the same")
       yield* write("b/c.txt", "the same")
       yield* sync()
@@ -51,9 +54,37 @@ describe("indexing", () => {
     })
   )
 
+  it.live("lets two processes begin one index at a time, and write into it", () =>
+    Effect.gen(function* () {
+      const { base, database } = yield* openDatabase(tier)
+      const folders = ["one", "two"]
+      const workspaces = yield* Effect.forEach(folders, (folder) => openWorkspace({ base, database, folder }), {
+        concurrency: "unbounded"
+      })
+      const sync = Effect.forEach(
+        workspaces,
+        ({ sync, write }, n) =>
+          Effect.gen(function* () {
+            for (let i = 0; i < 150; i++) yield* write(`f${i % 10}/f${i}.txt`, `common number${i} from${folders[n]}`)
+            return yield* sync()
+          }),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(
+        (yield* sync).map(({ processed }) => processed),
+        [150, 150]
+      )
+      const generations = yield* Effect.forEach(workspaces, ({ index }) => index.active)
+      assert.deepStrictEqual(generations[0], generations[1])
+      assert.deepStrictEqual(yield* workspaces[0]!.index.documents, { indexed: 300, skipped: 0 })
+      assert.strictEqual((yield* workspaces[1]!.find("common")).total, 300)
+      yield* workspaces[0]!.index.check
+    })
+  )
+
   it.live("Q12: what is deleted while the index is down is gone when everything has restarted", () =>
     Effect.gen(function* () {
-      const database = yield* openDatabase
+      const database = yield* openDatabase(tier)
       yield* Effect.scoped(
         Effect.gen(function* () {
           const { remove, scan, scope, sync, write } = yield* openWorkspace(database)
@@ -74,7 +105,7 @@ describe("indexing", () => {
 
   it.live("Q13: what is edited in the middle of a rebuild is visible after the switch", () =>
     Effect.gen(function* () {
-      const workspace = yield* makeWorkspace()
+      const workspace = yield* makeWorkspace(tier)
       const { follower, index, makeFollower, paths, remove, scan, scope, services, sync, write } = workspace
       for (let i = 0; i < 20; i++) yield* write(`f${i}.txt`, `word before${i}`)
       yield* sync()
@@ -107,12 +138,13 @@ describe("indexing", () => {
 
   it.live("searches while another client holds the write lock, and sees what is committed", () =>
     Effect.gen(function* () {
-      const database = yield* openDatabase
+      const database = yield* openDatabase(tier)
       const { sql, sync, write } = yield* openWorkspace(database)
       yield* write("a.txt", "word")
       yield* sync()
-      const peer = yield* SqliteClient.make(database)
-      const reader = yield* SqliteClient.make({ ...database, readonly: true })
+      const { filename } = database.database
+      const peer = yield* connect(database.database)
+      const reader = filename === undefined ? peer : yield* SqliteClient.make({ filename, readonly: true })
       yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`DELETE FROM strata_search_document`
@@ -125,17 +157,22 @@ describe("indexing", () => {
     }).pipe(Effect.provide(Reactivity.layer))
   )
 
-  it.live("says so when FTS5 finds its own table damaged", () =>
+  it.live("says so when its words do not fit its text", () =>
     Effect.gen(function* () {
-      const database = yield* openDatabase
-      const { index, sync, write } = yield* openWorkspace(database)
+      const database = yield* openDatabase(tier)
+      const { index, sql, sync, write } = yield* openWorkspace(database)
       yield* write("a.txt", "word")
+      yield* write("b.txt", "other")
       yield* sync()
       yield* index.check
-      // A client of the library cannot write such tables.
-      const raw = new DatabaseSync(database.filename, { defensive: false })
-      raw.exec("UPDATE strata_search_fts_1_content SET c2 = 'another'")
-      raw.close()
+      if (database.database.filename === undefined) {
+        yield* sql`UPDATE strata_search_passage SET body = 'another' WHERE body = 'other'`
+      } else {
+        // A client of the library cannot write such tables.
+        const raw = new DatabaseSync(database.database.filename, { defensive: false })
+        raw.exec("UPDATE strata_search_fts_1_content SET c2 = 'another' WHERE c2 = 'other'")
+        raw.close()
+      }
       const error = yield* Effect.flip(index.check)
       if (error._tag !== "IndexCorrupt") return assert.fail(error._tag)
       assert.strictEqual(error.reason._tag, "FullText")
@@ -144,7 +181,7 @@ describe("indexing", () => {
 
   it.live("indexes a page of nothing but markup, and the files beside it", () =>
     Effect.gen(function* () {
-      const { paths, sync, write } = yield* makeWorkspace()
+      const { paths, sync, write } = yield* makeWorkspace(tier)
       yield* write("page.html", "<h1>word".repeat(150_000))
       yield* write("good.txt", "word")
       yield* sync()
@@ -154,7 +191,7 @@ describe("indexing", () => {
 
   it.live("sets a file aside that makes more passages than a document can have, and indexes the rest", () =>
     Effect.gen(function* () {
-      const { index, makeFollower, paths, queue, reader, scan, scope, write } = yield* makeWorkspace()
+      const { index, makeFollower, paths, queue, reader, scan, scope, write } = yield* makeWorkspace(tier)
       for (const name of ["bad.txt", "good.txt", "other.txt"]) yield* write(name, "word")
       yield* scan.run({ scope })
       const passages = Array.from({ length: 2 ** 20 }, () => ({ line: 1, heading: "", body: "x" }))
@@ -174,7 +211,7 @@ describe("indexing", () => {
 
   it.live("answers odd queries, or refuses them in one line", () =>
     Effect.gen(function* () {
-      const { find, sync, write } = yield* makeWorkspace()
+      const { find, sync, write } = yield* makeWorkspace(tier)
       yield* write("a.md", "# Odd\n\ncol:val and foo(bar) say 🚀 AND so on; it's 100% c++\n")
       yield* sync()
       const answered = [

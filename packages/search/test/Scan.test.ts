@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Path } from "@strata/dirty-queue/Path"
 import * as Effect from "effect/Effect"
 import * as fs from "node:fs"
@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { execFileSync } from "node:child_process"
 import * as FileTree from "@strata/search/FileTree"
 import { asOrdinaryUser, makeWorkspace } from "./workspace.ts"
+import { onTiers } from "./tiers.ts"
 
 /** Times so old that they can be trusted. */
 const age = (file: string, seconds = 3600) => {
@@ -13,10 +14,10 @@ const age = (file: string, seconds = 3600) => {
   fs.utimesSync(file, time, time)
 }
 
-describe("Scan", () => {
+onTiers("Scan", (tier) => {
   it.live("processes exactly what was added, changed and removed", () =>
     Effect.gen(function* () {
-      const { paths, remove, root, sync, write } = yield* makeWorkspace()
+      const { paths, remove, root, sync, write } = yield* makeWorkspace(tier)
       for (let i = 0; i < 30; i++) yield* write(`d${i % 3}/f${i}.txt`, `common word${i}`)
       const first = yield* sync()
       assert.deepStrictEqual([first.files, first.changed, first.processed], [30, 30, 30])
@@ -37,7 +38,7 @@ describe("Scan", () => {
 
   it.live("records nothing for a tree whose times can be trusted", () =>
     Effect.gen(function* () {
-      const { root, scan, scope, sql, sync, write } = yield* makeWorkspace()
+      const { root, scan, scope, sql, sync, write } = yield* makeWorkspace(tier)
       yield* write("a.txt", "one")
       yield* write("b/c.txt", "two")
       yield* sync()
@@ -51,7 +52,7 @@ describe("Scan", () => {
 
   it.live("D3: a file with an old modification time that is moved into the tree is found", () =>
     Effect.gen(function* () {
-      const { base, paths, root, sync, write } = yield* makeWorkspace()
+      const { base, paths, root, sync, write } = yield* makeWorkspace(tier)
       yield* write("a.txt", "one")
       yield* sync()
       fs.writeFileSync(join(base, "outside.txt"), "moved")
@@ -70,7 +71,7 @@ describe("Scan", () => {
 
   it.live("D4: a rewrite of the same size within one tick of the clock is found", () =>
     Effect.gen(function* () {
-      const { paths, sync, write } = yield* makeWorkspace()
+      const { paths, sync, write } = yield* makeWorkspace(tier)
       for (let i = 0; i < 20; i++) {
         yield* write("a.txt", `before${i + 10}`)
         yield* sync()
@@ -83,7 +84,7 @@ describe("Scan", () => {
 
   it.live("D6: a loop of links, a link to a parent and a dangling link: one document per real file", () =>
     Effect.gen(function* () {
-      const { paths, root, sync, write } = yield* makeWorkspace()
+      const { paths, root, sync, write } = yield* makeWorkspace(tier)
       yield* write("a/real.txt", "linked")
       fs.symlinkSync(".", join(root, "loop"))
       fs.symlinkSync("..", join(root, "a/parent"))
@@ -95,7 +96,7 @@ describe("Scan", () => {
 
   it.live("D7: a root that is suddenly empty, or gone, removes nothing unless forced", () =>
     Effect.gen(function* () {
-      const { paths, root, scan, scope, sync, write } = yield* makeWorkspace()
+      const { paths, root, scan, scope, sync, write } = yield* makeWorkspace(tier)
       yield* write("a/b.txt", "kept")
       yield* write("c.txt", "kept")
       yield* sync()
@@ -116,7 +117,7 @@ describe("Scan", () => {
 
   it.live("D8: what cannot be indexed is reported by path and reason, and the rest is indexed", () =>
     Effect.gen(function* () {
-      const { compare, index, paths, root, scope, sync, write } = yield* makeWorkspace({ maxBytes: 1_000_000 })
+      const { compare, index, paths, root, scope, sync, write } = yield* makeWorkspace(tier, { maxBytes: 1_000_000 })
       yield* write("good.txt", "good")
       yield* write("empty.txt", "")
       yield* write("binary.dat", new Uint8Array([0, 1, 2, 0, 255, 254, 0, 7]))
@@ -148,7 +149,7 @@ describe("Scan", () => {
 
   it.live("D8: a file that cannot be read is retried and named, and its folder's other files are indexed", () =>
     Effect.gen(function* () {
-      const { paths, queue, root, sync, write } = yield* makeWorkspace()
+      const { paths, queue, root, sync, write } = yield* makeWorkspace(tier)
       yield* write("a/locked.txt", "secret")
       yield* write("a/open.txt", "open")
       fs.chmodSync(join(root, "a/locked.txt"), 0)
@@ -164,7 +165,7 @@ describe("Scan", () => {
 
   it.live("keeps what is below folders that cannot be listed, or whose entries cannot be looked at", () =>
     Effect.gen(function* () {
-      const { compare, paths, root, sync, write } = yield* makeWorkspace()
+      const { compare, paths, root, sync, write } = yield* makeWorkspace(tier)
       for (const path of ["listless/a.txt", "listless/b/c.txt", "blind/d.txt", "blind/e/f.txt", "open/g.txt"]) {
         yield* write(path, "word")
       }
@@ -193,7 +194,7 @@ describe("Scan", () => {
 
   it.live("D7: a scan of a part does not take an empty root for an empty part", () =>
     Effect.gen(function* () {
-      const { remove, root, scan, scope, sync, write } = yield* makeWorkspace()
+      const { remove, root, scan, scope, sync, write } = yield* makeWorkspace(tier)
       yield* write("a/one.txt", "word")
       yield* write("two.txt", "word")
       yield* sync()
@@ -209,7 +210,7 @@ describe("Scan", () => {
 
   it.live("D7: a part that was asked for by its name has to have files as well", () =>
     Effect.gen(function* () {
-      const { paths, remove, root, scan, scope, sync, write } = yield* makeWorkspace()
+      const { paths, remove, root, scan, scope, sync, write } = yield* makeWorkspace(tier)
       yield* write("disk/one.txt", "word")
       yield* write("two.txt", "word")
       yield* sync()
@@ -227,7 +228,7 @@ describe("Scan", () => {
 
   it.live("remembers what it could not use, part by part, until that is mended", () =>
     Effect.gen(function* () {
-      const { root, scan, scope, sync, write } = yield* makeWorkspace()
+      const { root, scan, scope, sync, write } = yield* makeWorkspace(tier)
       yield* write("a/open.txt", "word")
       yield* write("b/open.txt", "word")
       fs.writeFileSync(join(root, "a/bad\nname"), "x")
@@ -252,7 +253,7 @@ describe("Scan", () => {
 
   it.live("knows what it listed, whatever the size of a folder and however often it changes", () =>
     Effect.gen(function* () {
-      const { drain, find, follower, queue, remove, scan, scope, sync, write } = yield* makeWorkspace()
+      const { drain, find, follower, queue, remove, scan, scope, sync, write } = yield* makeWorkspace(tier)
       const names = Array.from({ length: 1_200 }, (_, i) => `d/${i}.txt`)
       for (const name of names) yield* write(name, "word")
       assert.strictEqual((yield* sync()).processed, names.length)
@@ -278,7 +279,7 @@ describe("Scan", () => {
 
   it.live("Q10: removing a folder removes what starts with exactly its name", () =>
     Effect.gen(function* () {
-      const { paths, remove, sync, write } = yield* makeWorkspace()
+      const { paths, remove, sync, write } = yield* makeWorkspace(tier)
       for (const path of ["a_b/x.txt", "a_b/😀.md", "a_b/deep/y.txt", "aXb/x.txt", "A_B/x.txt", "a_b2/x.txt"]) {
         yield* write(path, "word")
       }
@@ -292,7 +293,7 @@ describe("Scan", () => {
 
   it.live("scans a part of a root without touching the rest", () =>
     Effect.gen(function* () {
-      const { paths, remove, scan, scope, sync, write } = yield* makeWorkspace()
+      const { paths, remove, scan, scope, sync, write } = yield* makeWorkspace(tier)
       yield* write("a/one.txt", "word")
       yield* write("b/two.txt", "word")
       // A root without any file would be refused.
@@ -314,7 +315,7 @@ describe("Scan", () => {
 
   it.live("goes by byte order where JavaScript's differs", () =>
     Effect.gen(function* () {
-      const { scan, scope, sql, sync, write } = yield* makeWorkspace()
+      const { scan, scope, sql, sync, write } = yield* makeWorkspace(tier)
       for (const folder of ["a-b", "a", "a/c", "\uFFFD!", "😀", "z"]) yield* write(`${folder}/f.txt`, "word")
       yield* sync()
       yield* sql`UPDATE strata_search_folder SET entries = replace(entries, '/?', '/')`
@@ -325,7 +326,7 @@ describe("Scan", () => {
 
   it.live("forgets a root and removes its documents", () =>
     Effect.gen(function* () {
-      const { drain, paths, scan, scope, sync, write } = yield* makeWorkspace()
+      const { drain, paths, scan, scope, sync, write } = yield* makeWorkspace(tier)
       yield* write("a.txt", "word")
       yield* write("b/c.txt", "word")
       yield* sync()
@@ -338,7 +339,7 @@ describe("Scan", () => {
 
   it.live("honours .gitignore when it changes", () =>
     Effect.gen(function* () {
-      const { paths, sync, write } = yield* makeWorkspace()
+      const { paths, sync, write } = yield* makeWorkspace(tier)
       yield* write("keep.txt", "word")
       yield* write("build/out.txt", "word")
       yield* sync()
@@ -349,15 +350,15 @@ describe("Scan", () => {
   )
 })
 
-describe("Verify", () => {
+onTiers("Verify", (tier) => {
   it.live("finds what is missing, stale and orphaned, and mends it", () =>
     Effect.gen(function* () {
-      const { compare, drain, index, repair, sql, sync, write } = yield* makeWorkspace()
+      const { compare, drain, index, repair, sql, sync, write } = yield* makeWorkspace(tier)
       for (const name of ["a", "b", "c"]) yield* write(`${name}.txt`, `word ${name}`)
       yield* sync()
       assert.deepStrictEqual(yield* compare, { missing: [], stale: [], orphaned: [], unreadable: [] })
       yield* sql`UPDATE strata_search_document SET digest = 'wrong' WHERE path = 'a.txt'`
-      yield* sql`DELETE FROM strata_search_fts_1 WHERE rowid >> 20 = (SELECT id FROM strata_search_document WHERE path = 'b.txt')`
+      yield* sql.unsafe(tier.deletePassages("b.txt"))
       yield* sql`DELETE FROM strata_search_document WHERE path = 'b.txt'`
       yield* sql`UPDATE strata_search_document SET path = 'gone.txt' WHERE path = 'c.txt'`
       const differences = yield* compare

@@ -1,18 +1,20 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, it } from "@effect/vitest"
 import { Path } from "@strata/dirty-queue/Path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import type { SqlClient } from "effect/sql/SqlClient"
 import * as Stream from "effect/Stream"
 import { makeWorkspace } from "./workspace.ts"
+import { onTiers } from "./tiers.ts"
 
-const passages = (sql: { unsafe: <A extends object>(text: string) => Effect.Effect<ReadonlyArray<A>, unknown> }) =>
-  Effect.map(sql.unsafe<{ readonly n: number }>("SELECT count(*) AS n FROM strata_search_fts_1"), ([row]) => row!.n)
+onTiers("SearchIndex", (tier) => {
+  const passages = (sql: SqlClient) =>
+    Effect.map(sql.unsafe<{ readonly n: number }>(tier.countPassages), ([row]) => row!.n)
 
-describe("SearchIndex", () => {
   it.live("finds a document with path, line, heading and highlighted snippet", () =>
     Effect.gen(function* () {
-      const { find, sync, write } = yield* makeWorkspace()
+      const { find, sync, write } = yield* makeWorkspace(tier)
       yield* write("guide.md", "# Guide\n\nIntro.\n\n## Leases\n\nA claim is a lease, and a lease ends.\n")
       yield* write("other.txt", "nothing of interest")
       yield* sync()
@@ -34,7 +36,7 @@ describe("SearchIndex", () => {
 
   it.live("gives the line of the first match, however much markup was between", () =>
     Effect.gen(function* () {
-      const { find, sync, write } = yield* makeWorkspace()
+      const { find, sync, write } = yield* makeWorkspace(tier)
       yield* write("plain.txt", "one\ntwo\n\nthree needle\nfour needle hay\n")
       yield* write(
         "guide.md",
@@ -54,7 +56,7 @@ describe("SearchIndex", () => {
 
   it.live("ranks a title above a heading above text, one hit a document", () =>
     Effect.gen(function* () {
-      const { find, sync, write } = yield* makeWorkspace()
+      const { find, sync, write } = yield* makeWorkspace(tier)
       yield* write("a.md", "# Other\n\nzebra here and words and words\n")
       yield* write("b.md", "# Other\n\n## zebra\n\nnothing but words\n")
       yield* write("c.md", "# zebra\n\nnothing but words\n")
@@ -70,7 +72,7 @@ describe("SearchIndex", () => {
 
   it.live("folds case and accents, and finds prefixes and phrases", () =>
     Effect.gen(function* () {
-      const { paths, sync, write } = yield* makeWorkspace()
+      const { paths, sync, write } = yield* makeWorkspace(tier)
       yield* write("a.txt", "Crème brûlée IS served")
       yield* write("b.txt", "served is creme")
       yield* sync()
@@ -83,7 +85,7 @@ describe("SearchIndex", () => {
 
   it.live("limits hits to scopes and exact path prefixes, and counts what matches", () =>
     Effect.gen(function* () {
-      const { find, scope, sync, write } = yield* makeWorkspace()
+      const { find, scope, sync, write } = yield* makeWorkspace(tier)
       for (const path of ["a_b/x.txt", "aXb/x.txt", "A_B/x.txt", "a_b2/x.txt", "a_b/😀.txt"]) yield* write(path, "word")
       yield* sync()
       const within = yield* find("word", { within: [{ scope, prefix: "a_b/" }] })
@@ -96,7 +98,7 @@ describe("SearchIndex", () => {
 
   it.live("D1: the old words of a changed document match nothing", () =>
     Effect.gen(function* () {
-      const { paths, sync, write } = yield* makeWorkspace()
+      const { paths, sync, write } = yield* makeWorkspace(tier)
       yield* write("a.txt", "ancient words")
       yield* sync()
       yield* write("a.txt", "modern words now")
@@ -108,7 +110,7 @@ describe("SearchIndex", () => {
 
   it.live("D2: a document that shrinks leaves no passages behind", () =>
     Effect.gen(function* () {
-      const { index, sql, sync, write } = yield* makeWorkspace()
+      const { index, sql, sync, write } = yield* makeWorkspace(tier)
       const section = (i: number) => `## Section ${i}\n\n${`word${i} `.repeat(250)}\n\n`
       yield* write("a.md", `# T\n\n${[1, 2, 3, 4, 5].map(section).join("")}`)
       yield* sync()
@@ -126,22 +128,25 @@ describe("SearchIndex", () => {
 
   it.live("says so when passages and documents do not fit", () =>
     Effect.gen(function* () {
-      const { index, sql, sync, write } = yield* makeWorkspace()
+      const { index, sql, sync, write } = yield* makeWorkspace(tier)
       yield* write("a.txt", "one")
       yield* write("b.txt", "two")
       yield* sync()
       yield* index.check
-      yield* sql`DELETE FROM strata_search_fts_1 WHERE rowid = (SELECT id << 20 FROM strata_search_document WHERE path = 'a.txt')`
+      yield* sql.unsafe(tier.deletePassages("a.txt"))
       yield* sql`DELETE FROM strata_search_document WHERE path = 'b.txt'`
       const error = yield* Effect.flip(index.check)
       if (error._tag !== "IndexCorrupt") return assert.fail(error._tag)
-      assert.deepStrictEqual([error.generation, error.reason], [1, { _tag: "Passages", documents: 1, orphans: 1 }])
+      assert.deepStrictEqual(
+        [error.generation, error.reason],
+        [1, { _tag: "Passages", documents: 1, orphans: tier.name === "SQLite" ? 1 : 0 }]
+      )
     })
   )
 
   it.live("builds a generation beside the active one, which serves until the switch", () =>
     Effect.gen(function* () {
-      const { find, index, makeFollower, queue, scan, scope, switchTo, sync, write } = yield* makeWorkspace()
+      const { find, index, makeFollower, queue, scan, scope, switchTo, sync, write } = yield* makeWorkspace(tier)
       yield* write("a.txt", "word")
       yield* sync()
       const next = yield* index.begin
@@ -174,7 +179,7 @@ describe("SearchIndex", () => {
     },
     ({ texts }) =>
       Effect.gen(function* () {
-        const { find, sync, write } = yield* makeWorkspace()
+        const { find, sync, write } = yield* makeWorkspace(tier)
         for (const [i, text] of texts.entries()) {
           // More control characters than this make a file binary.
           const printable = text.replaceAll(/\p{Cc}/gu, " ")
@@ -189,12 +194,14 @@ describe("SearchIndex", () => {
           }
         }
       }),
-    { arbitrary: { runs: 20, seed: 3 } }
+    { arbitrary: { runs: tier.name === "SQLite" ? 20 : 8, seed: 3 } }
   )
+
+  if (tier.name !== "SQLite") return
 
   it.live("takes documents out, and puts them in, with little more writing than their passages need", () =>
     Effect.gen(function* () {
-      const { index, remove, scope, sql, sync, write } = yield* makeWorkspace()
+      const { index, remove, scope, sql, sync, write } = yield* makeWorkspace(tier)
       const changes = Effect.map(sql.unsafe<{ readonly n: number }>("SELECT total_changes() AS n"), ([row]) => row!.n)
       const count = 300
       for (let i = 0; i < count; i++) yield* write(`many/f${i}.txt`, `common word${i} other${i % 7}`)

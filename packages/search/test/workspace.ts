@@ -11,13 +11,13 @@ import * as Scan from "@strata/search/Scan"
 import * as Search from "@strata/search/Search"
 import * as SearchIndex from "@strata/search/SearchIndex"
 import * as Verify from "@strata/search/Verify"
-import { SqliteClient } from "@strata/sqlite"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import type { Database, Tier } from "./tiers.ts"
 
 /** A folder that is removed with the scope, and that other users may look into. */
 export const temporaryFolder = Effect.acquireRelease(
@@ -29,15 +29,17 @@ export const temporaryFolder = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 )
 
-/** A new folder with files, and an index of them in memory. */
-export const makeWorkspace = (options: Extractor.ExtractorOptions = {}) =>
-  Effect.flatMap(temporaryFolder, (base) => openWorkspace({ ...options, base, filename: ":memory:" }))
+/** A new folder with files, and an index of them in a database that no other client opens. */
+export const makeWorkspace = (tier: Tier, options: Extractor.ExtractorOptions = {}) =>
+  Effect.flatMap(Effect.all([temporaryFolder, tier.own]), ([base, database]) =>
+    openWorkspace({ ...options, base, database })
+  )
 
 /** The files in `docs` below `base`, or in another folder, and an index of them in a database that may be there. */
 export const openWorkspace = (
   options: Extractor.ExtractorOptions & {
     readonly base: string
-    readonly filename: string
+    readonly database: Database
     readonly folder?: string | undefined
   }
 ) =>
@@ -60,13 +62,13 @@ export const asOrdinaryUser = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.
 
 const layer = ({
   base,
-  filename,
+  database,
   ...options
-}: Extractor.ExtractorOptions & { readonly base: string; readonly filename: string }) =>
+}: Extractor.ExtractorOptions & { readonly base: string; readonly database: Database }) =>
   Layer.mergeAll(SearchIndex.layer, Scan.layer({ base }), Extractor.layer(options)).pipe(
     Layer.provideMerge(Layer.mergeAll(Changelog.layer(), DirtyQueue.layer())),
     Layer.provideMerge(Layer.mergeAll(DurableWriter.layer(), ChangeSignal.layer)),
-    Layer.provideMerge(SqliteClient.layer({ filename }))
+    Layer.provideMerge(database.layer)
   )
 
 const connect = (base: string, root: string) =>
@@ -115,6 +117,7 @@ const connect = (base: string, root: string) =>
       index,
       scan,
       queue,
+      durable,
       services,
       follower,
       makeFollower,

@@ -1,22 +1,17 @@
 import type { Scope } from "@strata/dirty-queue/Path"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
 import type { FileEntry } from "../FileTree.ts"
 import { compareBytes } from "./byteOrder.ts"
+import type { Folder, SeenStorage } from "./storage.ts"
 
 /**
  * What the last scan saw of a folder: one line for each file, `name/signature`, in the order of the names' bytes. No
  * name has a slash or a control character. A file whose times cannot be trusted yet is remembered with a mark, so that
  * the next scan takes it for changed.
  */
-export interface Folder {
-  readonly folder: string
-  readonly entries: string
-}
-
 export const toEntries = (files: ReadonlyArray<FileEntry>): string => {
   let entries = ""
   for (const file of files) {
@@ -38,20 +33,10 @@ export const parseEntries = (entries: string): Map<string, string> => {
 
 const pageFolders = 500
 
-/** Behind `after`, if there is one. */
-const readPage = (sql: SqlClient.SqlClient, scope: Scope, under: string, after: string | undefined) =>
-  sql.unsafe<Folder>(
-    `SELECT folder, entries FROM strata_search_folder
-    WHERE scope = ?1 AND folder ${after === undefined ? ">=" : ">"} ?2
-      AND substr(folder, 1, length(?3)) = ?3
-    ORDER BY folder LIMIT ${pageFolders}`,
-    [scope, after ?? under, under]
-  )
-
 /** All folders of a scope, in the order of their bytes, of which a page is in memory at a time. */
-export const folders = (sql: SqlClient.SqlClient, scope: Scope): Stream.Stream<Folder, SqlError> =>
+export const folders = (seen: SeenStorage, scope: Scope): Stream.Stream<Folder, SqlError> =>
   Stream.paginate<string | undefined, Folder, SqlError>(undefined, (after) =>
-    Effect.map(readPage(sql, scope, "", after), (page) => [
+    Effect.map(seen.folders(scope, "", after, pageFolders), (page) => [
       page,
       page.length < pageFolders ? Option.none() : Option.some(page.at(-1)?.folder)
     ])
@@ -66,12 +51,12 @@ export class ManifestCursor {
   private position = 0
   private last: string | undefined
   private finished = false
-  private readonly sql: SqlClient.SqlClient
+  private readonly seen: SeenStorage
   private readonly scope: Scope
   private readonly under: string
 
-  constructor(sql: SqlClient.SqlClient, scope: Scope, under: string) {
-    this.sql = sql
+  constructor(seen: SeenStorage, scope: Scope, under: string) {
+    this.seen = seen
     this.scope = scope
     this.under = under
   }
@@ -99,7 +84,7 @@ export class ManifestCursor {
   }
 
   private load(): Effect.Effect<void, SqlError> {
-    return Effect.map(readPage(this.sql, this.scope, this.under, this.last), (page) => {
+    return Effect.map(this.seen.folders(this.scope, this.under, this.last, pageFolders), (page) => {
       this.page = page
       this.position = 0
       this.finished = page.length < pageFolders

@@ -1,13 +1,11 @@
 import type { MigrationSet } from "@strata/durable/Migrations"
+import { maxPassages } from "./storage.ts"
 
-/** Bits of a passage's rowid that hold its place in the document. */
+/** Bits of a passage's rowid that hold its place in the document, enough for all that a document can have. */
 export const ordinalBits = 20
 
-/** More passages of a document have no rowids. */
-export const maxPassages = 2 ** ordinalBits - 1
-
 /**
- * The tables of the search index, and what is known of the directories it was made from.
+ * The tables of the search index on SQLite, and what is known of the directories it was made from.
  *
  * - A generation is one whole index: a full-text table of its own, and the documents that are in it. At most one is
  *   active, which is the one that searches read.
