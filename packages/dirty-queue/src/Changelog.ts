@@ -118,7 +118,7 @@ export interface Entry {
  * @category models
  */
 export interface ChangelogOptions {
-  /** Default `database` on Postgres, and otherwise `effect`. */
+  /** Default `database` on Postgres and D1, and otherwise `effect`. */
   readonly clock?: "effect" | "database" | undefined
 }
 

@@ -42,12 +42,12 @@ export interface StoredEntry extends StoredChange {
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * A backend.
+ * A backend. `R` is what its changes run in, see `DirtyQueueStorage`.
  *
  * @since 0.1.0
  * @category services
  */
-export interface ChangelogStorage {
+export interface ChangelogStorage<R = WriteTransaction> {
   /** The time of the store's own clock, in milliseconds. */
   readonly databaseTime: Effect.Effect<number, SqlError>
   /**
@@ -58,7 +58,7 @@ export interface ChangelogStorage {
   readonly append: (
     now: number,
     changes: ReadonlyArray<StoredChange>
-  ) => Effect.Effect<{ readonly first: number; readonly last: number }, SqlError, WriteTransaction>
+  ) => Effect.Effect<{ readonly first: number; readonly last: number }, SqlError, R>
   /** Entries with a greater `seq` than `after`, in order. */
   readonly read: (options: {
     readonly scope: string | undefined
@@ -74,5 +74,5 @@ export interface ChangelogStorage {
     readonly prefix: string
     readonly before: number
     readonly limit: number
-  }) => Effect.Effect<number, SqlError, WriteTransaction>
+  }) => Effect.Effect<number, SqlError, R>
 }

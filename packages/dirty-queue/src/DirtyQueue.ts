@@ -81,7 +81,7 @@ export interface DirtyQueueOptions {
   readonly backfillShare?: number | undefined
   /**
    * Whose time counts. `effect`, Effect's Clock, is right where all workers run on one machine. `database` asks the
-   * store, so that machines whose clocks disagree agree. Default `database` on Postgres, and otherwise `effect`.
+   * store, so that machines whose clocks disagree agree. Default `database` on Postgres and D1, and otherwise `effect`.
    */
   readonly clock?: "effect" | "database" | undefined
 }
@@ -131,7 +131,8 @@ export interface Failure {
 
 /**
  * The queue. What changes something runs in a write of the `DurableWriter` that the queue was made with, and joins one
- * that is under way, so that an index and its acknowledgement can commit together.
+ * that is under way, so that an index and its acknowledgement can commit together. A queue that was made without one, as
+ * on D1, joins none.
  *
  * @since 0.1.0
  * @category services
@@ -279,6 +280,18 @@ export const makeEncoded: (
   storage: DirtyQueueStorage,
   options?: DirtyQueueOptions
 ) => Effect.Effect<DirtyQueue["Service"], never, DurableWriter | ChangeSignal> = Service.make
+
+/**
+ * The queue over a storage without transactions: each operation is a change of its own, and none joins a write that is
+ * under way.
+ *
+ * @since 0.1.0
+ * @category constructors
+ */
+export const makeEncodedUnjoined: (
+  storage: DirtyQueueStorage<never>,
+  options?: DirtyQueueOptions
+) => Effect.Effect<DirtyQueue["Service"], never, ChangeSignal> = Service.makeUnjoined
 
 /**
  * The queue in memory: for tests, and where nothing has to survive the process.

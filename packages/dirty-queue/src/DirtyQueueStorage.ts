@@ -4,7 +4,8 @@
  * suites in `@strata/dirty-queue/testing` prove it.
  *
  * Operations that change something run inside of a write of `DurableWriter` (see their `WriteTransaction`), which
- * replays them after a conflict. Times and durations are integer milliseconds.
+ * replays them after a conflict; on a store without transactions each of them is a change of its own
+ * (`DirtyQueueStorage<never>`). Times and durations are integer milliseconds.
  *
  * @since 0.1.0
  */
@@ -140,31 +141,28 @@ export interface StoredCounts {
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * A backend.
+ * A backend. `R` is what its changes run in: a write, or nothing where each of them commits by itself, all of it or
+ * nothing.
  *
  * @since 0.1.0
  * @category services
  */
-export interface DirtyQueueStorage {
+export interface DirtyQueueStorage<R = WriteTransaction> {
   /** The time of the store's own clock, which all its clients share. */
   readonly databaseTime: Effect.Effect<number, SqlError>
   /** Wakes the followers of other processes once the write under way has committed, where the store can. */
-  readonly announce?: Effect.Effect<void, SqlError, WriteTransaction> | undefined
+  readonly announce?: Effect.Effect<void, SqlError, R> | undefined
 
   /** Gives the registration that is there afterwards: an existing one stays as it is, whatever its prefix. */
   readonly register: (
     now: number,
     options: { readonly follower: string; readonly scope: string; readonly prefix: string }
-  ) => Effect.Effect<
-    { readonly registration: StoredRegistration; readonly created: boolean },
-    SqlError,
-    WriteTransaction
-  >
+  ) => Effect.Effect<{ readonly registration: StoredRegistration; readonly created: boolean }, SqlError, R>
   /** Removes a registration with its rows, and gives their number. */
   readonly unregister: (
     now: number,
     options: { readonly follower: string; readonly scope: string }
-  ) => Effect.Effect<number, SqlError, WriteTransaction>
+  ) => Effect.Effect<number, SqlError, R>
   /** In the order of registration. */
   readonly registrations: (filter: StorageFilter) => Effect.Effect<ReadonlyArray<StoredRegistration>, SqlError>
 
@@ -175,12 +173,12 @@ export interface DirtyQueueStorage {
   readonly enqueue: (
     now: number,
     options: { readonly registration: number; readonly paths: ReadonlyArray<string> }
-  ) => Effect.Effect<void, SqlError, WriteTransaction>
+  ) => Effect.Effect<void, SqlError, R>
   /** Revives dead letters with one newly drawn version, and gives their number. */
   readonly revive: (
     now: number,
     options: StorageFilter & { readonly prefix: string; readonly path: string | undefined }
-  ) => Effect.Effect<number, SqlError, WriteTransaction>
+  ) => Effect.Effect<number, SqlError, R>
 
   /**
    * Claims up to `limit` ready rows, in order of their place in the queue, with one newly drawn token. What is ready is
@@ -199,31 +197,24 @@ export interface DirtyQueueStorage {
       readonly maxAttempts: number
       readonly backfillPermille: number
     }
-  ) => Effect.Effect<
-    { readonly claims: ReadonlyArray<StoredClaim>; readonly dead: number } | undefined,
-    SqlError,
-    WriteTransaction
-  >
+  ) => Effect.Effect<{ readonly claims: ReadonlyArray<StoredClaim>; readonly dead: number } | undefined, SqlError, R>
   /** Removes rows. Answers are in the order of the receipts, here and below. */
-  readonly ack: (
-    now: number,
-    receipts: ReadonlyArray<Receipt>
-  ) => Effect.Effect<ReadonlyArray<Answer>, SqlError, WriteTransaction>
+  readonly ack: (now: number, receipts: ReadonlyArray<Receipt>) => Effect.Effect<ReadonlyArray<Answer>, SqlError, R>
   readonly fail: (
     now: number,
     failures: ReadonlyArray<StoredFailure>,
     options: { readonly maxAttempts: number; readonly minInterval: number }
-  ) => Effect.Effect<{ readonly answers: ReadonlyArray<Answer>; readonly dead: number }, SqlError, WriteTransaction>
+  ) => Effect.Effect<{ readonly answers: ReadonlyArray<Answer>; readonly dead: number }, SqlError, R>
   readonly release: (
     now: number,
     receipts: ReadonlyArray<Receipt>,
     delay: number
-  ) => Effect.Effect<ReadonlyArray<Answer>, SqlError, WriteTransaction>
+  ) => Effect.Effect<ReadonlyArray<Answer>, SqlError, R>
   readonly renew: (
     now: number,
     receipts: ReadonlyArray<Receipt>,
     leaseFor: number
-  ) => Effect.Effect<ReadonlyArray<Answer>, SqlError, WriteTransaction>
+  ) => Effect.Effect<ReadonlyArray<Answer>, SqlError, R>
 
   readonly list: (options: StorageListOptions) => Effect.Effect<ReadonlyArray<StoredRow>, SqlError>
   /** One element for each registration, in the order of registration. */
@@ -238,10 +229,10 @@ export interface DirtyQueueStorage {
   readonly markServed: (
     now: number,
     options: { readonly follower: string; readonly scope: string }
-  ) => Effect.Effect<boolean, SqlError, WriteTransaction>
+  ) => Effect.Effect<boolean, SqlError, R>
 
   /** The version, or token, drawn last. */
   readonly currentVersion: Effect.Effect<number, SqlError>
   /** Leaves out the next `jump` versions and releases every claim. */
-  readonly newEpoch: (now: number, jump: number) => Effect.Effect<void, SqlError, WriteTransaction>
+  readonly newEpoch: (now: number, jump: number) => Effect.Effect<void, SqlError, R>
 }

@@ -5,10 +5,20 @@
  * @since 0.1.0
  */
 import { claimSuite } from "./testing/claimSuite.ts"
-import type { Tier } from "./testing/fixture.ts"
+import type { Tier, UnjoinedTier } from "./testing/fixture.ts"
 import { orderSuite } from "./testing/orderSuite.ts"
 import { registrationSuite } from "./testing/registrationSuite.ts"
 import { retrySuite } from "./testing/retrySuite.ts"
+
+export {
+  /**
+   * What tiers without transactions provide in place of `Changelog`.
+   *
+   * @since 0.1.0
+   * @category services
+   */
+  Recorder
+} from "./testing/fixture.ts"
 
 export {
   /**
@@ -28,7 +38,17 @@ export type {
    * @since 0.1.0
    * @category models
    */
-  Tier
+  Tier,
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  Unjoined,
+  /**
+   * @since 0.1.0
+   * @category models
+   */
+  UnjoinedTier
 } from "./testing/fixture.ts"
 
 /**
@@ -37,7 +57,7 @@ export type {
  * @since 0.1.0
  * @category suites
  */
-export const dirtyQueueSuite = <E>(name: string, tier: Tier<E>): void => {
+export const dirtyQueueSuite = <E>(name: string, tier: Tier<E> | UnjoinedTier<E>): void => {
   registrationSuite(name, tier)
   claimSuite(name, tier)
   retrySuite(name, tier)

@@ -1,5 +1,6 @@
-import { assert, describe, it } from "@effect/vitest"
+import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as Lockstep from "@strata/dirty-queue/testing/lockstep"
+import * as D1 from "@strata/durable/testing/d1"
 import * as Postgres from "@strata/durable/testing/postgres"
 import * as Effect from "effect/Effect"
 import * as Tiers from "./tiers.ts"
@@ -17,8 +18,18 @@ const assertAllAnswers = (seen: ReadonlyMap<string, number>) => {
   }
 }
 
-/** Each operation is a dozen round trips there. */
-const postgresOperations = Number(process.env.LOCKSTEP_OPERATIONS ?? 400)
+/** Each operation is some round trips on the shared tiers, and a look at the whole state a dozen. */
+const sharedOperations = Number(process.env.LOCKSTEP_OPERATIONS ?? 300)
+const stateEvery = Number(process.env.LOCKSTEP_STATE_EVERY ?? 5)
+
+const d1 = await D1.forThisFile()
+afterAll(d1.stop)
+
+/** Those whose server runs here. */
+const shared = [
+  ...(Postgres.isAvailable() ? [{ name: "Postgres", layer: Tiers.postgresInLockstep(Lockstep.options) }] : []),
+  ...(d1.isAvailable ? [{ name: "D1", unjoined: Tiers.d1(d1.layer, Lockstep.options) }] : [])
+]
 
 describe("lockstep", () => {
   for (let run = seed; run < seed + runs; run++) {
@@ -40,21 +51,23 @@ describe("lockstep", () => {
     )
   }
 
-  it.effect.skipIf(!Postgres.isAvailable())(
-    `memory, SQLite and Postgres agree on ${postgresOperations} random operations, seed ${seed}`,
+  const names = ["memory", "SQLite", ...shared.map(({ name }) => name)]
+  it.effect.skipIf(shared.length === 0)(
+    `${names.join(", ")} agree on ${sharedOperations} random operations, seed ${seed}`,
     () =>
       Effect.gen(function* () {
         const seen = yield* Lockstep.run({
           seed,
-          operations: postgresOperations,
+          operations: sharedOperations,
+          stateEvery,
           tiers: [
             { name: "memory", layer: Tiers.memory(Lockstep.options) },
             { name: "sqlite", layer: Tiers.sqlite(Lockstep.options) },
-            { name: "postgres", layer: Tiers.postgresInLockstep(Lockstep.options) }
+            ...shared
           ]
         })
         assertAllAnswers(seen)
       }),
-    3_600_000
+    7_200_000
   )
 })

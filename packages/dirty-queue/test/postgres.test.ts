@@ -329,6 +329,7 @@ describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const layer = Layer.mergeAll(DirtyQueue.layer(), Changelog.layer()).pipe(
+        Tiers.withRecorder,
         Layer.provideMerge(Layer.mergeAll(DurableWriter.layer(), ChangeSignal.layer)),
         Layer.provideMerge(Layer.succeedContext(Context.make(SqlClient.SqlClient, sql)))
       )
@@ -345,6 +346,7 @@ describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
 
   describe("PostgresSignal", () => {
     const tier = Layer.mergeAll(DirtyQueue.layer(), Changelog.layer()).pipe(
+      Tiers.withRecorder,
       Layer.provideMerge(Layer.mergeAll(DurableWriter.layer(), PostgresSignal.layer({ reconnect: "10 millis" })))
     )
     const two = Effect.gen(function* () {

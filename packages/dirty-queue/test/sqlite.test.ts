@@ -10,10 +10,10 @@ import {
   numbered,
   path,
   putAll,
+  type Recorder,
   register,
   rows
 } from "@strata/dirty-queue/testing/fixture"
-import type * as DurableWriter from "@strata/durable/DurableWriter"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -34,6 +34,12 @@ const hot: Record<string, readonly [statement: string, parameters: number]> = {
   drawVersion: [Statements.drawVersion, 0],
   claim: [Statements.claim, 7],
   setCredit: [Statements.setCredit, 2],
+  survey: [Statements.survey, 5],
+  bury: [Statements.bury, 5],
+  claimAsDrawn: [Statements.claimAsDrawn, 7],
+  addCredit: [Statements.addCredit, 2],
+  enqueueAsDrawn: [Statements.enqueueAsDrawn, 4],
+  reviveAsDrawn: [Statements.reviveAsDrawn({ follower: true, scope: true, path: true }), 6],
   ack: [Statements.ack, 1],
   ackSuperseded: [Statements.ackSuperseded, 1],
   fail: [Statements.fail, 4],
@@ -153,9 +159,8 @@ describe("SQLite", () => {
   it.effect("goes on after a restart where it was, and old answers change nothing (Q9)", () =>
     Effect.gen(function* () {
       const filename = yield* Tiers.tempFile
-      const start = <A, E>(
-        effect: Effect.Effect<A, E, Changelog.Changelog | DirtyQueue.DirtyQueue | DurableWriter.DurableWriter>
-      ) => Effect.provide(effect, Layer.fresh(Tiers.sqlite(undefined, filename)))
+      const start = <A, E>(effect: Effect.Effect<A, E, Changelog.Changelog | DirtyQueue.DirtyQueue | Recorder>) =>
+        Effect.provide(effect, Layer.fresh(Tiers.sqlite(undefined, filename)))
 
       const old = yield* start(
         Effect.gen(function* () {

@@ -1,7 +1,11 @@
+import type { D1Client } from "@effect/sql-d1/D1Client"
 import * as Changelog from "@strata/dirty-queue/Changelog"
 import * as ChangeSignal from "@strata/dirty-queue/ChangeSignal"
+import * as D1Changelog from "@strata/dirty-queue/D1Changelog"
+import * as D1DirtyQueue from "@strata/dirty-queue/D1DirtyQueue"
 import * as DirtyQueue from "@strata/dirty-queue/DirtyQueue"
 import * as MemoryStore from "@strata/dirty-queue/MemoryStore"
+import { Recorder, recorder } from "@strata/dirty-queue/testing/fixture"
 import * as Lockstep from "@strata/dirty-queue/testing/lockstep"
 import * as DurableWriter from "@strata/durable/DurableWriter"
 import * as Postgres from "@strata/durable/testing/postgres"
@@ -13,8 +17,13 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 
+/** With what the steps of the suites record by. */
+export const withRecorder = <A, E, R>(layer: Layer.Layer<A | Changelog.Changelog, E, R>) =>
+  Layer.provideMerge(recorder, layer)
+
 export const memory = (options?: DirtyQueue.DirtyQueueOptions) =>
   Layer.mergeAll(DirtyQueue.layerMemory(options), Changelog.layerMemory(options)).pipe(
+    withRecorder,
     Layer.provide(MemoryStore.layer),
     Layer.provideMerge(Layer.mergeAll(DurableWriter.layerMemory(), ChangeSignal.layer))
   )
@@ -25,6 +34,7 @@ export const sqlite = (
   client?: Omit<SqliteClient.SqliteClientOptions, "filename">
 ) =>
   Layer.mergeAll(DirtyQueue.layer(options), Changelog.layer(options)).pipe(
+    withRecorder,
     Layer.provideMerge(Layer.mergeAll(DurableWriter.layer(), ChangeSignal.layer)),
     Layer.provideMerge(SqliteClient.layer({ ...client, filename }))
   )
@@ -32,6 +42,7 @@ export const sqlite = (
 /** On a client of the Postgres of this run. */
 const onPostgres = (options?: DirtyQueue.DirtyQueueOptions) =>
   Layer.mergeAll(DirtyQueue.layer(options), Changelog.layer(options)).pipe(
+    withRecorder,
     Layer.provideMerge(Layer.mergeAll(DurableWriter.layer(), ChangeSignal.layer))
   )
 
@@ -41,6 +52,27 @@ export const postgres = (options?: DirtyQueue.DirtyQueueOptions, schema?: string
     onPostgres({ clock: "effect", ...options }),
     schema === undefined ? Postgres.layer : Layer.fresh(Postgres.layerSchema(schema))
   )
+
+/** On an empty D1, or on the one of the given client. Time is Effect's unless said otherwise, as on other tiers. */
+export const d1 = <E>(
+  client: Layer.Layer<D1Client | SqlClient.SqlClient, E>,
+  options: DirtyQueue.DirtyQueueOptions = {}
+) => {
+  const all = { clock: "effect", ...options } as const
+  return Layer.mergeAll(D1DirtyQueue.layer(all), d1Recorder).pipe(
+    Layer.provideMerge(D1Changelog.layer(all)),
+    Layer.provideMerge(ChangeSignal.layer),
+    Layer.provideMerge(Layer.fresh(client))
+  )
+}
+
+const d1Recorder = Layer.effect(
+  Recorder,
+  Effect.map(D1Changelog.D1Changelog, (changelog) => ({
+    ...changelog,
+    prefixed: (prefix: string) => D1Changelog.prefixed(changelog, prefix)
+  }))
+)
 
 /** With what puts sequences back after a rollback. */
 export const postgresInLockstep = (options: DirtyQueue.DirtyQueueOptions) =>

@@ -2,6 +2,7 @@ import { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type { SqlError } from "effect/sql/SqlError"
 import type { Change, Changelog, ChangelogOptions, Entry } from "../Changelog.ts"
 import type { ChangelogStorage, StoredChange, StoredEntry } from "../ChangelogStorage.ts"
 import { ChangeSignal } from "../ChangeSignal.ts"
@@ -19,7 +20,7 @@ export const make = Effect.fnUntraced(function* (
   return {
     record: record(storage, now, signal),
     read: read(storage),
-    prune: prune(storage, writer)
+    prune: prune(storage, (effect) => writer.write(effect, guarded))
   }
 })
 
@@ -30,12 +31,12 @@ const record = (
 ): Changelog["Service"]["record"] =>
   Effect.fn("Changelog.record")(function* (changes) {
     if (changes.length === 0) return Option.none()
-    const appended = yield* storage.append(yield* now, inOrder(changes).map(toStored))
+    const appended = yield* storage.append(yield* now, toStored(changes))
     yield* WriteTransaction.use((transaction) => transaction.afterCommit(signal.notify))
     return Option.some(appended)
   })
 
-const read = (storage: ChangelogStorage): Changelog["Service"]["read"] =>
+export const read = (storage: Pick<ChangelogStorage, "read">): Changelog["Service"]["read"] =>
   Effect.fn("Changelog.read")((options = {}) =>
     Effect.map(
       storage.read({
@@ -48,9 +49,12 @@ const read = (storage: ChangelogStorage): Changelog["Service"]["read"] =>
     )
   )
 
-const prune = (storage: ChangelogStorage, writer: DurableWriter["Service"]): Changelog["Service"]["prune"] =>
+export const prune = <R>(
+  storage: Pick<ChangelogStorage<R>, "firstSince" | "prune">,
+  write: <A, E>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError>
+): Changelog["Service"]["prune"] =>
   Effect.fn("Changelog.prune")((options) =>
-    writer.write(
+    write(
       Effect.flatMap(
         "seq" in options.before ? Effect.succeed(options.before.seq) : storage.firstSince(options.before.time),
         (before = Number.MAX_SAFE_INTEGER) =>
@@ -60,8 +64,7 @@ const prune = (storage: ChangelogStorage, writer: DurableWriter["Service"]): Cha
             before,
             limit: Math.min(options.limit ?? 10_000, Number.MAX_SAFE_INTEGER)
           })
-      ),
-      guarded
+      )
     )
   )
 
@@ -79,7 +82,10 @@ const inOrder = (changes: ReadonlyArray<Change>): ReadonlyArray<Change> => {
   return changes.every((change) => change.scope === scope) ? byPath : Text.sortedBy(byPath, (change) => change.scope)
 }
 
-const toStored = (change: Change): StoredChange => ({
+export const toStored = (changes: ReadonlyArray<Change>): ReadonlyArray<StoredChange> =>
+  inOrder(changes).map(toStoredChange)
+
+const toStoredChange = (change: Change): StoredChange => ({
   scope: change.scope,
   path: change.path,
   op: change.op,

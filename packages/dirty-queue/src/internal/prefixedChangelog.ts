@@ -1,11 +1,24 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { Changelog, Entry } from "../Changelog.ts"
+import type { Change, Changelog, Entry } from "../Changelog.ts"
 import * as Prefix from "../Prefix.ts"
 
-export const make = (changelog: Changelog["Service"], prefix: Prefix.Prefix): Changelog["Service"] => ({
-  record: (changes) =>
-    changelog.record(changes.map((change) => ({ ...change, path: Prefix.add(prefix, change.path) }))),
+type Service = Changelog["Service"]
+
+export const make = (changelog: Service, prefix: Prefix.Prefix): Service => ({
+  ...reading(changelog, prefix),
+  record: (changes) => changelog.record(add(prefix, changes))
+})
+
+/** Changes under the names that their paths have outside of the prefix. */
+export const add = (prefix: Prefix.Prefix, changes: ReadonlyArray<Change>): ReadonlyArray<Change> =>
+  changes.map((change) => ({ ...change, path: Prefix.add(prefix, change.path) }))
+
+/** What does not depend on how changes are recorded. */
+export const reading = (
+  changelog: Pick<Service, "read" | "prune">,
+  prefix: Prefix.Prefix
+): Pick<Service, "read" | "prune"> => ({
   read: (options) =>
     Effect.map(changelog.read({ ...options, prefix: prefix + (options?.prefix ?? "") }), (entries) =>
       entries.flatMap((entry) => strip(prefix, entry))

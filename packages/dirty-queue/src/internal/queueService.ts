@@ -25,30 +25,49 @@ export const make = Effect.fnUntraced(function* (
   const writer = yield* DurableWriter
   const signal = yield* ChangeSignal
   const wake = WriteTransaction.use((transaction) => transaction.afterCommit(signal.notify))
-  const parts: Parts = {
+  return assemble<WriteTransaction>(options, {
     storage,
-    settings: Settings.make(options),
-    now: options.clock === "database" ? storage.databaseTime : Clock.currentTimeMillis,
     write: (effect) => writer.write(effect, guarded),
     notify: storage.announce === undefined ? wake : Effect.andThen(storage.announce, wake)
-  }
-  return { ...registry(parts), ...intake(parts), ...claims(parts), ...answers(parts), ...lists(parts), ...turns(parts) }
+  })
 })
 
-interface Parts {
-  readonly storage: DirtyQueueStorage
+/** Over a store whose changes commit by themselves: followers are woken after each. */
+export const makeUnjoined = Effect.fnUntraced(function* (
+  storage: DirtyQueueStorage<never>,
+  options: DirtyQueueOptions = {}
+): Effect.fn.Return<Queue, never, ChangeSignal> {
+  const signal = yield* ChangeSignal
+  return assemble<never>(options, { storage, write: (effect) => effect, notify: signal.notify })
+})
+
+/** What tiers differ in; `R` is what the changes of the storage run in. */
+interface Tier<R> {
+  readonly storage: DirtyQueueStorage<R>
+  readonly write: <A, E>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError>
+  /** Wakes followers when the change before it has committed. */
+  readonly notify: Effect.Effect<void, SqlError, R>
+}
+
+interface Parts<R> extends Tier<R> {
   readonly settings: Settings.Settings
   readonly now: Effect.Effect<number, SqlError>
-  readonly write: DurableWriter["Service"]["write"]
-  /** Wakes followers when the write under way has committed. */
-  readonly notify: Effect.Effect<void, SqlError, WriteTransaction>
+}
+
+const assemble = <R>(options: DirtyQueueOptions, tier: Tier<R>): Queue => {
+  const parts: Parts<R> = {
+    ...tier,
+    settings: Settings.make(options),
+    now: options.clock === "database" ? tier.storage.databaseTime : Clock.currentTimeMillis
+  }
+  return { ...registry(parts), ...intake(parts), ...claims(parts), ...answers(parts), ...lists(parts), ...turns(parts) }
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // registrations
 // ---------------------------------------------------------------------------------------------------------------------
 
-const registry = ({ now, storage, write }: Parts): Pick<Queue, "register" | "unregister" | "registrations"> => ({
+const registry = <R>({ now, storage, write }: Parts<R>): Pick<Queue, "register" | "unregister" | "registrations"> => ({
   register: Effect.fn("DirtyQueue.register")(function* (options) {
     const { follower, prefix = "", scope } = options
     if (!Text.isStorable(prefix)) {
@@ -76,7 +95,7 @@ const registry = ({ now, storage, write }: Parts): Pick<Queue, "register" | "unr
 // backfill and revival
 // ---------------------------------------------------------------------------------------------------------------------
 
-const intake = ({ notify, now, storage, write }: Parts): Pick<Queue, "enqueue" | "revive"> => {
+const intake = <R>({ notify, now, storage, write }: Parts<R>): Pick<Queue, "enqueue" | "revive"> => {
   const insert = Effect.fnUntraced(function* (follower: FollowerName, scope: Scope, paths: ReadonlyArray<Path>) {
     const [registration] = yield* storage.registrations({ follower, scope })
     if (registration === undefined) {
@@ -114,7 +133,7 @@ const intake = ({ notify, now, storage, write }: Parts): Pick<Queue, "enqueue" |
 // claims and answers
 // ---------------------------------------------------------------------------------------------------------------------
 
-const claims = ({ now, settings, storage, write }: Parts): Pick<Queue, "claim"> => ({
+const claims = <R>({ now, settings, storage, write }: Parts<R>): Pick<Queue, "claim"> => ({
   claim: Effect.fn("DirtyQueue.claim")(function* (options) {
     const { follower, scope } = options
     yield* Effect.annotateCurrentSpan({ follower, scope, limit: options.limit })
@@ -143,17 +162,14 @@ const claims = ({ now, settings, storage, write }: Parts): Pick<Queue, "claim"> 
   })
 })
 
-const answers = (parts: Parts): Pick<Queue, "ack" | "fail" | "release" | "renew"> => {
+const answers = <R>(parts: Parts<R>): Pick<Queue, "ack" | "fail" | "release" | "renew"> => {
   const { notify, now, settings, storage, write } = parts
 
   /** Rows that became free before their leases ended are news to followers that sleep until then. */
   const wakeFor = (given: ReadonlyArray<Answer>, freed: (answer: Answer) => boolean) =>
     given.some(freed) ? notify : Effect.void
 
-  const answer = (
-    operation: "ack" | "release" | "renew",
-    given: Effect.Effect<ReadonlyArray<Answer>, SqlError, WriteTransaction>
-  ) =>
+  const answer = (operation: "ack" | "release" | "renew", given: Effect.Effect<ReadonlyArray<Answer>, SqlError, R>) =>
     write(
       Effect.tap(given, (given) =>
         wakeFor(given, (answer) => answer === "Superseded" || (operation === "release" && answer === "Done"))
@@ -222,7 +238,7 @@ const answers = (parts: Parts): Pick<Queue, "ack" | "fail" | "release" | "renew"
 // reads
 // ---------------------------------------------------------------------------------------------------------------------
 
-const lists = (parts: Parts): Pick<Queue, "pending" | "failing" | "deadLetters" | "stats" | "nextReadyAt"> => {
+const lists = <R>(parts: Parts<R>): Pick<Queue, "pending" | "failing" | "deadLetters" | "stats" | "nextReadyAt"> => {
   const { now, storage } = parts
 
   const list = Effect.fnUntraced(function* (
@@ -269,7 +285,7 @@ const setGauges = (stats: Stats, filter: Filter | undefined, time: number): Effe
         { discard: true }
       )
 
-const turns = (parts: Parts): Pick<Queue, "readyScopes" | "markServed" | "currentVersion" | "newEpoch"> => {
+const turns = <R>(parts: Parts<R>): Pick<Queue, "readyScopes" | "markServed" | "currentVersion" | "newEpoch"> => {
   const { notify, now, storage, write } = parts
   return {
     readyScopes: Effect.fn("DirtyQueue.readyScopes")((options) =>

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { ChangelogStorage, StoredEntry } from "../ChangelogStorage.ts"
+import type { ChangelogStorage, StoredChange, StoredEntry } from "../ChangelogStorage.ts"
 import { migrationsSqlite } from "./schema.ts"
 import * as Rows from "@strata/durable/Rows"
 import * as Statements from "./statements.ts"
@@ -13,25 +13,24 @@ export const make: Effect.Effect<ChangelogStorage, SqlError | Migrator.Migration
   Effect.gen(function* () {
     yield* Migrations.run(migrationsSqlite)
     const run = yield* Rows.run
-    return {
-      databaseTime: Effect.map(run(Statements.databaseTime), ([row]) => Rows.integer(row?.[0])),
-      append: append(run),
-      read: read(run),
-      firstSince: (time) =>
-        Effect.map(run(Statements.firstSeqSince, [time]), ([row]) =>
-          row === undefined ? undefined : Rows.integer(row[0])
-        ),
-      prune: prune(run)
-    }
+    return { ...single(run), append: append(run) }
   })
+
+/** What is one statement, and so the same on D1. */
+export const single = (run: Rows.Run): Omit<ChangelogStorage<never>, "append"> => ({
+  databaseTime: Effect.map(run(Statements.databaseTime), ([row]) => Rows.integer(row?.[0])),
+  read: read(run),
+  firstSince: (time) =>
+    Effect.map(run(Statements.firstSeqSince, [time]), ([row]) =>
+      row === undefined ? undefined : Rows.integer(row[0])
+    ),
+  prune: prune(run)
+})
 
 const append = (run: Rows.Run): ChangelogStorage["append"] =>
   Effect.fnUntraced(function* (now, changes) {
     yield* Rows.inChunks(changes, chunkSize, (chunk) =>
-      run(Statements.appendChanges, [
-        JSON.stringify(chunk.map((change) => [change.scope, change.path, change.op, change.cid, change.mtime])),
-        now
-      ])
+      run(Statements.appendChanges, [JSON.stringify(chunk.map(encodeChange)), now])
     )
     const [last] = yield* run(Statements.lastSeq)
     const seq = Rows.integer(last?.[0])
@@ -47,7 +46,7 @@ const read = (run: Rows.Run): ChangelogStorage["read"] =>
     return rows.map(toEntry)
   })
 
-const prune = (run: Rows.Run): ChangelogStorage["prune"] =>
+const prune = (run: Rows.Run): ChangelogStorage<never>["prune"] =>
   Effect.fnUntraced(function* (options) {
     const { before, limit, prefix, scope } = options
     const rows = yield* scope === undefined
@@ -61,6 +60,8 @@ const prune = (run: Rows.Run): ChangelogStorage["prune"] =>
 // ---------------------------------------------------------------------------------------------------------------------
 
 const chunkSize = 500
+
+export const encodeChange = (change: StoredChange) => [change.scope, change.path, change.op, change.cid, change.mtime]
 
 /** A row of either SQL tier. */
 export const toEntry = (row: Rows.Values): StoredEntry => ({

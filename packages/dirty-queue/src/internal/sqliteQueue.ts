@@ -3,9 +3,10 @@ import * as Effect from "effect/Effect"
 import type * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { DirtyQueueStorage, Receipt, StorageFilter, StoredClaim } from "../DirtyQueueStorage.ts"
+import type { DirtyQueueStorage, Receipt, StoredClaim } from "../DirtyQueueStorage.ts"
 import { migrationsSqlite } from "./schema.ts"
 import * as Rows from "@strata/durable/Rows"
+import { filterOf, filterParameters, findRegistration, single } from "./sqliteSingle.ts"
 import * as Statements from "./statements.ts"
 import {
   byPlace,
@@ -15,9 +16,7 @@ import {
   firstOfEach,
   toAnswers,
   toClaim,
-  toCounts,
-  toRegistration,
-  toRow
+  toRegistration
 } from "./storedRows.ts"
 
 export const make: Effect.Effect<DirtyQueueStorage, SqlError | Migrator.MigrationError, SqlClient.SqlClient> =
@@ -25,13 +24,12 @@ export const make: Effect.Effect<DirtyQueueStorage, SqlError | Migrator.Migratio
     yield* Migrations.run(migrationsSqlite)
     const run = yield* Rows.run
     return {
-      databaseTime: Effect.map(run(Statements.databaseTime), ([row]) => Rows.integer(row?.[0])),
       ...registry(run),
       ...intake(run),
       claim: claim(run),
       ...answers(run),
-      ...reads(run),
-      ...versions(run)
+      ...single(run),
+      ...epochs(run)
     }
   })
 
@@ -39,12 +37,8 @@ export const make: Effect.Effect<DirtyQueueStorage, SqlError | Migrator.Migratio
 // registrations
 // ---------------------------------------------------------------------------------------------------------------------
 
-const registry = (
-  run: Rows.Run
-): Pick<DirtyQueueStorage, "register" | "unregister" | "registrations" | "markServed" | "readyScopes"> => {
-  const find = (follower: string, scope: string) =>
-    Effect.map(run(Statements.findRegistration, [follower, scope]), (rows) => rows.map(toRegistration))
-
+const registry = (run: Rows.Run): Pick<DirtyQueueStorage, "register" | "unregister"> => {
+  const find = findRegistration(run)
   return {
     register: Effect.fnUntraced(function* (_now, { follower, prefix, scope }) {
       const [registered] = yield* find(follower, scope)
@@ -61,18 +55,7 @@ const registry = (
       const rows = yield* run(Statements.deleteRows, [registered.id])
       yield* run(Statements.deleteRegistration, [registered.id])
       return rows.length
-    }),
-
-    registrations: (filter) =>
-      Effect.map(run(Statements.listRegistrations(given(filter)), filterParameters(filter)), (rows) =>
-        rows.map(toRegistration)
-      ),
-
-    markServed: (now, { follower, scope }) =>
-      Effect.map(run(Statements.markServed, [follower, scope, now]), (rows) => rows.length > 0),
-
-    readyScopes: (now, { follower, limit }) =>
-      Effect.map(run(Statements.readyScopes, [follower, now, limit]), (rows) => rows.map((row) => Rows.text(row[0])))
+    })
   }
 }
 
@@ -92,7 +75,7 @@ const intake = (run: Rows.Run): Pick<DirtyQueueStorage, "enqueue" | "revive"> =>
 
   revive: Effect.fnUntraced(function* (now, options) {
     const version = yield* draw(run)
-    const filter = { ...given(options), path: options.path !== undefined }
+    const filter = { ...filterOf(options), path: options.path !== undefined }
     const parameters = [version, now, options.prefix, ...filterParameters(options)]
     const rows = yield* run(
       Statements.revive(filter),
@@ -215,52 +198,7 @@ const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "relea
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
-// reads
-// ---------------------------------------------------------------------------------------------------------------------
-
-const reads = (run: Rows.Run): Pick<DirtyQueueStorage, "list" | "stats" | "nextReadyAt"> => ({
-  list: (options) =>
-    Effect.map(
-      run(Statements.listRows(options.kind, given(options)), [
-        options.prefix,
-        options.sinceAtMost,
-        options.limit,
-        options.after?.registration ?? 0,
-        options.after?.path ?? "",
-        ...filterParameters(options)
-      ]),
-      (rows) => rows.map(toRow)
-    ),
-
-  stats: (now, filter) =>
-    Effect.map(run(Statements.stats(given(filter)), [now, ...filterParameters(filter)]), (rows) => rows.map(toCounts)),
-
-  nextReadyAt: (filter) =>
-    Effect.map(run(Statements.nextReadyAt(given(filter)), filterParameters(filter)), ([row]) => {
-      const times = [row?.[0], row?.[1]].flatMap((time) => (time == null ? [] : [Rows.integer(time)]))
-      return times.length === 0 ? null : Math.min(...times)
-    })
-})
-
-const versions = (run: Rows.Run): Pick<DirtyQueueStorage, "currentVersion" | "newEpoch"> => ({
-  currentVersion: Effect.map(run(Statements.currentVersion), ([row]) => Rows.integer(row?.[0])),
-
+const epochs = (run: Rows.Run): Pick<DirtyQueueStorage, "newEpoch"> => ({
   newEpoch: (_now, jump) =>
     Effect.andThen(run(Statements.jumpVersion, [jump]), Effect.asVoid(run(Statements.releaseAll)))
 })
-
-// ---------------------------------------------------------------------------------------------------------------------
-// helpers
-// ---------------------------------------------------------------------------------------------------------------------
-
-const given = (filter: StorageFilter): Statements.RegistrationFilter => ({
-  follower: filter.follower !== undefined,
-  scope: filter.scope !== undefined
-})
-
-/** The values of a filter's two numbered parameters, as far as the statement knows them. */
-const filterParameters = (filter: StorageFilter): ReadonlyArray<string | null> => {
-  if (filter.scope !== undefined) return [filter.follower ?? null, filter.scope]
-  return filter.follower === undefined ? [] : [filter.follower]
-}

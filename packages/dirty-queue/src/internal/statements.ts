@@ -77,6 +77,9 @@ export const jumpVersion = `UPDATE strata_dirty_version SET value = value + ?1 W
 
 export const currentVersion = `SELECT value FROM strata_dirty_version WHERE id = 1`
 
+/** As an expression: what {@link drawVersion} drew before in the same batch. */
+const drawn = `(${currentVersion})`
+
 // ---------------------------------------------------------------------------------------------------------------------
 // claims
 // ---------------------------------------------------------------------------------------------------------------------
@@ -88,15 +91,56 @@ FROM strata_follower AS r WHERE follower = ?1 AND scope = ?2`
 
 export const setCredit = `UPDATE strata_follower SET backfill_credit = ?2 WHERE id = ?1`
 
+/** Of what was asked for in one claim, the part of the backfill lane in thousandths; whole rows are not kept. */
+export const addCredit = `UPDATE strata_follower SET backfill_credit = (backfill_credit + ?2) % 1000 WHERE id = ?1`
+
+/**
+ * {@link peek}, and for each lane how many rows a claim could deliver, and whether one of the first has no attempts left.
+ * Parameters: follower, scope, now, limit, greatest number of attempts.
+ */
+export const survey = `
+SELECT id, backfill_credit, ${earliest("r.id", 0)}, ${earliest("r.id", 1)},
+  ${deliverable(0)}, ${deliverable(1)}, ${isSpent(0)} OR ${isSpent(1)}
+FROM strata_follower AS r WHERE follower = ?1 AND scope = ?2`
+
+/**
+ * Makes dead letters of what has no attempts left, as far as a claim of one lane gets: up to the last row that it
+ * delivers. Parameters: registration, lane, now, limit, greatest number of attempts.
+ */
+export const bury = `
+UPDATE strata_dirty SET
+  lease = NULL,
+  ready_at = NULL,
+  failed_at = ?3,
+  last_error = ifnull(last_error, '${unanswered}')
+WHERE id IN (
+  WITH last (ready_at, id) AS (
+    SELECT ready_at, id FROM strata_dirty INDEXED BY strata_dirty_ready
+    WHERE registration = ?1 AND lane = ?2 AND ready_at <= ?3 AND attempts < ?5
+    ORDER BY ready_at, id LIMIT 1 OFFSET ?4 - 1
+  )
+  SELECT d.id FROM strata_dirty AS d INDEXED BY strata_dirty_ready
+  WHERE d.registration = ?1 AND d.lane = ?2 AND d.ready_at <= ifnull((SELECT ready_at FROM last), ?3)
+    AND d.attempts >= ?5
+    AND (NOT EXISTS (SELECT 1 FROM last) OR (d.ready_at, d.id) < (SELECT ready_at, id FROM last))
+)
+RETURNING 1`
+
 /**
  * Claims what is ready in one lane, first in, first out; a row without attempts left comes back without a lease, as a
  * dead letter.
  *
  * Parameters: registration, lane, now, limit, token, end of the lease, greatest number of attempts.
  */
-export const claim = `
+export const claim = claimAs("?5")
+
+/** {@link claim} with the version that was drawn before in the same batch as its token. */
+export const claimAsDrawn = claimAs(drawn)
+
+function claimAs(token: string): string {
+  return `
 UPDATE strata_dirty SET
-  lease = CASE WHEN attempts < ?7 THEN ?5 END,
+  lease = CASE WHEN attempts < ?7 THEN ${token} END,
   ready_at = CASE WHEN attempts < ?7 THEN ?6 END,
   failed_at = CASE WHEN attempts < ?7 THEN failed_at ELSE ?3 END,
   last_error = CASE WHEN attempts < ?7 THEN last_error ELSE ifnull(last_error, '${unanswered}') END,
@@ -107,6 +151,7 @@ WHERE id IN (
   ORDER BY ready_at, id LIMIT ?4
 )
 RETURNING id, path, version, lease, op, cid, mtime, seq, lane, attempts, queued_at`
+}
 
 const ofLease = "lease = ?2 AND version < lease"
 
@@ -194,16 +239,30 @@ WHERE lease IS NOT NULL`
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Parameters: registration, paths as a JSON array, version, now. */
-export const enqueue = `
+export const enqueue = enqueueAs("?3")
+
+/**
+ * {@link enqueue} with the version that was drawn before in the same batch, and of nothing when the registration is gone.
+ */
+export const enqueueAsDrawn = enqueueAs(drawn, "EXISTS (SELECT 1 FROM strata_follower WHERE id = ?1)")
+
+function enqueueAs(version: string, condition = "true"): string {
+  return `
 INSERT INTO strata_dirty (registration, path, version, since, lane, ready_at, queued_at, dirty_at)
-SELECT ?1, value, ?3, ?3, 1, ?4, ?4, ?4 FROM json_each(?2) WHERE true
+SELECT ?1, value, ${version}, ${version}, 1, ?4, ?4, ?4 FROM json_each(?2) WHERE ${condition}
 ON CONFLICT (registration, path) DO UPDATE SET
           ${refreshed()}`
+}
 
 /** Parameters: version, now, prefix, then those of the filter. */
-export const revive = (filter: RevivalFilter): string => `
+export const revive = (filter: RevivalFilter): string => reviveAs("?1", filter)
+
+/** {@link revive} with the version that was drawn before in the same batch. */
+export const reviveAsDrawn = (filter: RevivalFilter): string => reviveAs(drawn, filter)
+
+const reviveAs = (version: string, filter: RevivalFilter): string => `
 UPDATE strata_dirty SET
-  version = ?1,
+  version = ${version},
   attempts = 0,
   ready_at = max(?2, retry_floor),
   queued_at = max(?2, retry_floor)
@@ -287,6 +346,24 @@ function ofRegistration(filter: RegistrationFilter, first = 1): string {
 function earliest(registration: string, lane: number): string {
   return `(SELECT ready_at FROM strata_dirty INDEXED BY strata_dirty_ready
   WHERE registration = ${registration} AND lane = ${lane} AND ready_at IS NOT NULL ORDER BY ready_at LIMIT 1)`
+}
+
+/** Parameters as for {@link survey}. */
+function deliverable(lane: number): string {
+  return `(SELECT count(*) FROM (
+    SELECT 1 FROM strata_dirty INDEXED BY strata_dirty_ready
+    WHERE registration = r.id AND lane = ${lane} AND ready_at <= ?3 AND attempts < ?5
+    ORDER BY ready_at, id LIMIT ?4
+  ))`
+}
+
+/** Parameters as for {@link survey}. */
+function isSpent(lane: number): string {
+  return `EXISTS (SELECT 1 FROM (
+    SELECT attempts FROM strata_dirty INDEXED BY strata_dirty_ready
+    WHERE registration = r.id AND lane = ${lane} AND ready_at <= ?3
+    ORDER BY ready_at, id LIMIT ?4
+  ) WHERE attempts >= ?5)`
 }
 
 function readyInLane(lane: number): string {

@@ -11,7 +11,20 @@ import * as TestClock from "effect/testing/TestClock"
 import * as Changelog from "../Changelog.ts"
 import { ChangeSignal } from "../ChangeSignal.ts"
 import * as P from "../Path.ts"
-import { home, path, pathsOf, putAll, record, removeAll, type Services, type Tier } from "./fixture.ts"
+import {
+  home,
+  path,
+  pathsOf,
+  putAll,
+  record,
+  Recorder,
+  removeAll,
+  type Services,
+  tested,
+  type Tier,
+  type Unjoined,
+  type UnjoinedTier
+} from "./fixture.ts"
 
 /**
  * Runs the contract on one tier. Each test builds the layer anew.
@@ -19,29 +32,26 @@ import { home, path, pathsOf, putAll, record, removeAll, type Services, type Tie
  * @since 0.1.0
  * @category suites
  */
-export const changelogSuite = <E>(name: string, tier: Tier<E>): void => {
-  const run = <A, E2>(effect: Effect.Effect<A, E2, Services>) => Effect.provide(effect, tier.layer())
+export const changelogSuite = <E>(name: string, given: Tier<E> | UnjoinedTier<E>): void => {
+  const tier = tested(given)
+  const run = <A, E2>(effect: Effect.Effect<A, E2, Unjoined>) => Effect.provide(effect, tier.unjoined())
   const read = (options?: Parameters<Changelog.Changelog["Service"]["read"]>[0]) =>
-    Changelog.Changelog.use((changelog) => changelog.read(options))
+    Recorder.use((changelog) => changelog.read(options))
   const prune = (options: Parameters<Changelog.Changelog["Service"]["prune"]>[0]) =>
-    Changelog.Changelog.use((changelog) => changelog.prune(options))
+    Recorder.use((changelog) => changelog.prune(options))
 
   describe(`Changelog (${name})`, () => {
     it.effect("records changes by scope and path, with rising numbers and the time", () =>
       run(
         Effect.gen(function* () {
-          const changelog = yield* Changelog.Changelog
-          const writer = yield* DurableWriter
           yield* TestClock.adjust(1000)
           const other = P.Scope.make("other")
-          const range = yield* writer.write(
-            changelog.record([
-              Changelog.put({ scope: other, path: path("a") }),
-              Changelog.put({ scope: home, path: path("😀"), cid: "c1", mtime: 5 }),
-              Changelog.put({ scope: home, path: path("\ufffd") }),
-              Changelog.remove({ scope: home, path: path("😀"), mtime: 6 })
-            ])
-          )
+          const range = yield* record([
+            Changelog.put({ scope: other, path: path("a") }),
+            Changelog.put({ scope: home, path: path("😀"), cid: "c1", mtime: 5 }),
+            Changelog.put({ scope: home, path: path("\ufffd") }),
+            Changelog.remove({ scope: home, path: path("😀"), mtime: 6 })
+          ])
           assert.deepStrictEqual(range, Option.some({ first: 1, last: 4 }))
           assert.deepStrictEqual(yield* read(), [
             {
@@ -57,7 +67,7 @@ export const changelogSuite = <E>(name: string, tier: Tier<E>): void => {
             { seq: 3, scope: home, path: path("😀"), op: "delete", cid: undefined, mtime: 6, recordedAt: 1000 },
             { seq: 4, scope: other, path: path("a"), op: "put", cid: undefined, mtime: undefined, recordedAt: 1000 }
           ])
-          assert.deepStrictEqual(yield* writer.write(changelog.record([])), Option.none())
+          assert.deepStrictEqual(yield* record([]), Option.none())
         })
       )
     )
@@ -68,27 +78,6 @@ export const changelogSuite = <E>(name: string, tier: Tier<E>): void => {
           const names = Array.from({ length: 2345 }, (_, i) => `p${String(i).padStart(5, "0")}`)
           yield* putAll(...names.toReversed())
           assert.deepStrictEqual(pathsOf(yield* read({ limit: 10_000 })), names)
-        })
-      )
-    )
-
-    it.effect("leaves nothing of a write that rolls back, and wakes nobody", () =>
-      run(
-        Effect.gen(function* () {
-          const writer = yield* DurableWriter
-          const signal = yield* ChangeSignal
-          yield* putAll("kept")
-          const seen = yield* signal.count
-          assert.strictEqual(seen, 1)
-          yield* Effect.exit(writer.write(Effect.andThen(putAll("lost"), Effect.fail("no"))))
-          assert.deepStrictEqual(pathsOf(yield* read()), ["kept"])
-          assert.strictEqual(yield* signal.count, seen)
-          yield* putAll("after")
-          const entries = yield* read()
-          assert.deepStrictEqual(pathsOf(entries), ["kept", "after"])
-          // Some tiers do not give back what a rollback drew.
-          assert.isAbove(entries[1]!.seq, entries[0]!.seq)
-          assert.strictEqual(yield* signal.count, seen + 1)
         })
       )
     )
@@ -137,11 +126,9 @@ export const changelogSuite = <E>(name: string, tier: Tier<E>): void => {
     it.effect("shows a view of a prefix without it", () =>
       run(
         Effect.gen(function* () {
-          const changelog = yield* Changelog.Changelog
-          const writer = yield* DurableWriter
-          const view = Changelog.prefixed(changelog, "a_b/")
+          const view = yield* Recorder.useSync((changelog) => changelog.prefixed("a_b/"))
           yield* putAll("aXb/1", "a_b/", "a_b2/1")
-          yield* writer.write(view.record([Changelog.put({ scope: home, path: path("😀.md") })]))
+          yield* view.record([Changelog.put({ scope: home, path: path("😀.md") })])
           assert.deepStrictEqual(pathsOf(yield* view.read()), ["😀.md"])
           assert.deepStrictEqual(pathsOf(yield* view.read({ prefix: "😀" })), ["😀.md"])
           assert.strictEqual(yield* view.prune({ before: { seq: 100 } }), 2)
@@ -149,5 +136,31 @@ export const changelogSuite = <E>(name: string, tier: Tier<E>): void => {
         })
       )
     )
+
+    if (tier.layer !== undefined) {
+      const { layer } = tier
+      const inWrites = <A, E2>(effect: Effect.Effect<A, E2, Services | Unjoined>) => Effect.provide(effect, layer())
+
+      it.effect("leaves nothing of a write that rolls back, and wakes nobody", () =>
+        inWrites(
+          Effect.gen(function* () {
+            const writer = yield* DurableWriter
+            const signal = yield* ChangeSignal
+            yield* putAll("kept")
+            const seen = yield* signal.count
+            assert.strictEqual(seen, 1)
+            yield* Effect.exit(writer.write(Effect.andThen(putAll("lost"), Effect.fail("no"))))
+            assert.deepStrictEqual(pathsOf(yield* read()), ["kept"])
+            assert.strictEqual(yield* signal.count, seen)
+            yield* putAll("after")
+            const entries = yield* read()
+            assert.deepStrictEqual(pathsOf(entries), ["kept", "after"])
+            // Some tiers do not give back what a rollback drew.
+            assert.isAbove(entries[1]!.seq, entries[0]!.seq)
+            assert.strictEqual(yield* signal.count, seen + 1)
+          })
+        )
+      )
+    }
   })
 }

@@ -9,7 +9,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as TestClock from "effect/testing/TestClock"
-import { Changelog, put } from "../Changelog.ts"
+import { put } from "../Changelog.ts"
 import { ChangeSignal } from "../ChangeSignal.ts"
 import { type Claim, DirtyQueue, reader } from "../DirtyQueue.ts"
 import {
@@ -23,12 +23,16 @@ import {
   pathsOf,
   putAll,
   record,
+  Recorder,
   register,
   row,
   rows,
   search,
   type Services,
-  type Tier
+  tested,
+  type Tier,
+  type Unjoined,
+  type UnjoinedTier
 } from "./fixture.ts"
 
 /**
@@ -37,9 +41,10 @@ import {
  * @since 0.1.0
  * @category suites
  */
-export const claimSuite = <E>(name: string, tier: Tier<E>): void => {
-  const run = <A, E2>(effect: Effect.Effect<A, E2, Services>) =>
-    Effect.provide(effect, tier.layer({ lease: "30 seconds", maxAttempts: 3 }))
+export const claimSuite = <E>(name: string, given: Tier<E> | UnjoinedTier<E>): void => {
+  const tier = tested(given)
+  const run = <A, E2>(effect: Effect.Effect<A, E2, Unjoined>) =>
+    Effect.provide(effect, tier.unjoined({ lease: "30 seconds", maxAttempts: 3 }))
   const release = (...claims: ReadonlyArray<Claim>) => DirtyQueue.use((queue) => queue.release(claims))
   const renew = (...claims: ReadonlyArray<Claim>) => DirtyQueue.use((queue) => queue.renew(claims))
 
@@ -102,7 +107,7 @@ export const claimSuite = <E>(name: string, tier: Tier<E>): void => {
       run(
         Effect.gen(function* () {
           const queue = yield* DirtyQueue
-          const changelog = yield* Changelog
+          const changelog = yield* Recorder
           yield* register()
           yield* putAll("a")
           const old = yield* claimOne
@@ -269,22 +274,6 @@ export const claimSuite = <E>(name: string, tier: Tier<E>): void => {
       )
     )
 
-    it.effect("commits an acknowledgement with the write that it is part of, or not at all", () =>
-      run(
-        Effect.gen(function* () {
-          const writer = yield* DurableWriter
-          yield* register()
-          yield* putAll("a", "b")
-          const claims = yield* claim()
-          yield* Effect.exit(writer.write(Effect.andThen(ack(...claims), Effect.fail("no"))))
-          assert.strictEqual((yield* rows).length, 2)
-          yield* writer.write(ack(claims[0]!))
-          assert.deepStrictEqual(pathsOf(yield* rows), ["b"])
-          assert.deepStrictEqual(yield* ack(claims[1]!), ["Done"])
-        })
-      )
-    )
-
     it.effect("takes every claim back in a new epoch", () =>
       run(
         Effect.gen(function* () {
@@ -367,6 +356,27 @@ export const claimSuite = <E>(name: string, tier: Tier<E>): void => {
         })
       )
     )
+
+    if (tier.layer !== undefined) {
+      const { layer } = tier
+      const inWrites = <A, E2>(effect: Effect.Effect<A, E2, Services | Unjoined>) => Effect.provide(effect, layer())
+
+      it.effect("commits an acknowledgement with the write that it is part of, or not at all", () =>
+        inWrites(
+          Effect.gen(function* () {
+            const writer = yield* DurableWriter
+            yield* register()
+            yield* putAll("a", "b")
+            const claims = yield* claim()
+            yield* Effect.exit(writer.write(Effect.andThen(ack(...claims), Effect.fail("no"))))
+            assert.strictEqual((yield* rows).length, 2)
+            yield* writer.write(ack(claims[0]!))
+            assert.deepStrictEqual(pathsOf(yield* rows), ["b"])
+            assert.deepStrictEqual(yield* ack(claims[1]!), ["Done"])
+          })
+        )
+      )
+    }
 
     if (tier.twoConnections !== undefined) {
       const twoConnections = tier.twoConnections

@@ -4,27 +4,82 @@
  * @since 0.1.0
  */
 import { DurableWriter } from "@strata/durable/DurableWriter"
-import type * as Context from "effect/Context"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
+import * as Layer from "effect/Layer"
+import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
-import { type Change, Changelog, put, remove } from "../Changelog.ts"
+import { type Change, Changelog, prefixed, put, remove } from "../Changelog.ts"
 import type { ChangeSignal } from "../ChangeSignal.ts"
 import { type Claim, DirtyQueue, type DirtyQueueOptions } from "../DirtyQueue.ts"
 import * as P from "../Path.ts"
+import type { Prefix } from "../Prefix.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
-// models
+// services
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * What a tier provides.
+ * A changelog by which changes are recorded alone, all of some or none: what every tier can do.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Records extends Pick<Changelog["Service"], "read" | "prune"> {
+  readonly record: (
+    changes: ReadonlyArray<Change>
+  ) => Effect.Effect<Option.Option<{ readonly first: number; readonly last: number }>, SqlError>
+}
+
+/**
+ * The changelog of a tier, and views of it.
+ *
+ * @since 0.1.0
+ * @category services
+ */
+export class Recorder extends Context.Service<Recorder, Records & { readonly prefixed: (prefix: Prefix) => Records }>()(
+  "@strata/dirty-queue/testing/Recorder"
+) {}
+
+/**
+ * Records each time in a write of its own.
+ *
+ * @since 0.1.0
+ * @category services
+ */
+export const recorder: Layer.Layer<Recorder, never, Changelog | DurableWriter> = Layer.effect(
+  Recorder,
+  Effect.gen(function* () {
+    const changelog = yield* Changelog
+    const writer = yield* DurableWriter
+    const inWrites = (changelog: Changelog["Service"]): Records => ({
+      ...changelog,
+      record: (changes) => writer.write(changelog.record(changes))
+    })
+    return { ...inWrites(changelog), prefixed: (prefix) => inWrites(prefixed(changelog, prefix)) }
+  })
+)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// tiers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * What a tier with transactions provides.
  *
  * @since 0.1.0
  * @category models
  */
 export type Services = Changelog | DirtyQueue | DurableWriter | ChangeSignal
+
+/**
+ * What a tier without transactions provides, and what is made of one that has them.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Unjoined = Recorder | DirtyQueue | ChangeSignal
 
 /**
  * A tier to test.
@@ -36,12 +91,61 @@ export interface Tier<E> {
   /** Services over an empty store. `clock` is for both the queue and the changelog. */
   readonly layer: (options?: DirtyQueueOptions) => Layer.Layer<Services, E>
   /** Two independently built tiers over one store, where the store is outside of the process. */
-  readonly twoConnections?:
-    | ((
-        options?: DirtyQueueOptions
-      ) => Effect.Effect<readonly [Context.Context<Services>, Context.Context<Services>], E, Scope.Scope>)
-    | undefined
+  readonly twoConnections?: TwoConnections<Services, E> | undefined
 }
+
+/**
+ * A tier without transactions to test: what is promised of writes is left out.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface UnjoinedTier<E> {
+  /** As the layer of {@link Tier}. */
+  readonly unjoined: (options?: DirtyQueueOptions) => Layer.Layer<Unjoined, E>
+  readonly twoConnections?: TwoConnections<Unjoined, E> | undefined
+}
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export type TwoConnections<R, E> = (
+  options?: DirtyQueueOptions
+) => Effect.Effect<readonly [Context.Context<R>, Context.Context<R>], E, Scope.Scope>
+
+/**
+ * What a suite needs of either kind of tier. `layer` is only there with transactions.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Tested<E> {
+  readonly unjoined: (options?: DirtyQueueOptions) => Layer.Layer<Unjoined, E>
+  readonly layer: ((options?: DirtyQueueOptions) => Layer.Layer<Services | Unjoined, E>) | undefined
+  readonly twoConnections: TwoConnections<Unjoined, E> | undefined
+}
+
+/**
+ * @since 0.1.0
+ * @category models
+ */
+export const tested = <E>(tier: Tier<E> | UnjoinedTier<E>): Tested<E> => {
+  if ("unjoined" in tier) return { ...tier, layer: undefined, twoConnections: tier.twoConnections }
+  const layer = (options?: DirtyQueueOptions) => Layer.provideMerge(recorder, tier.layer(options))
+  const { twoConnections } = tier
+  return {
+    unjoined: layer,
+    layer,
+    twoConnections:
+      twoConnections &&
+      ((options) =>
+        Effect.flatMap(twoConnections(options), ([one, other]) => Effect.all([withRecorder(one), withRecorder(other)])))
+  }
+}
+
+const withRecorder = (context: Context.Context<Services>) =>
+  Layer.build(Layer.provideMerge(recorder, Layer.succeedContext(context)))
 
 // ---------------------------------------------------------------------------------------------------------------------
 // names
@@ -85,17 +189,12 @@ export const numbered = (count: number, prefix = ""): ReadonlyArray<P.Path> =>
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Records changes in a write of their own.
+ * Records changes alone, and gives their sequence numbers.
  *
  * @since 0.1.0
  * @category steps
  */
-export const record = (changes: ReadonlyArray<Change>): Effect.Effect<void, SqlError, Changelog | DurableWriter> =>
-  Effect.gen(function* () {
-    const changelog = yield* Changelog
-    const writer = yield* DurableWriter
-    yield* writer.write(changelog.record(changes))
-  })
+export const record = (changes: ReadonlyArray<Change>) => Recorder.use((changelog) => changelog.record(changes))
 
 /**
  * Records puts of paths in {@link home}.

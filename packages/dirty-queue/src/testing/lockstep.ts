@@ -15,12 +15,12 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
-import type { WriteTransaction } from "@strata/durable/DurableWriter"
 import * as Struct from "effect/Struct"
 import * as TestClock from "effect/testing/TestClock"
 import * as Clock from "effect/Clock"
-import { Changelog } from "../Changelog.ts"
+import type { Changelog } from "../Changelog.ts"
 import { type Claim, DirtyQueue, type DirtyQueueError, type DirtyQueueOptions } from "../DirtyQueue.ts"
+import { Recorder, recorder } from "./fixture.ts"
 import * as Operations from "./operations.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -28,12 +28,20 @@ import * as Operations from "./operations.ts"
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * What a tier provides.
+ * What a tier with transactions provides.
  *
  * @since 0.1.0
  * @category models
  */
 export type Services = Changelog | DirtyQueue | DurableWriter
+
+/**
+ * What a tier without transactions provides.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type Unjoined = Recorder | DirtyQueue
 
 /**
  * Where numbers that were drawn are not given back by a rollback, a tier provides this too: what it gives before a write
@@ -55,6 +63,18 @@ export class Counters extends Context.Service<Counters, Effect.Effect<Effect.Eff
 export interface Tier<E> {
   readonly name: string
   readonly layer: Layer.Layer<Services, E>
+}
+
+/**
+ * A tier without transactions. It does the steps of a write one after the other, as nobody else is there, and leaves out
+ * those of a write that the first tier takes back, which it cannot.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface UnjoinedTier<E> {
+  readonly name: string
+  readonly unjoined: Layer.Layer<Unjoined, E>
 }
 
 /**
@@ -100,27 +120,43 @@ export const options: DirtyQueueOptions = {
 
 /**
  * Runs `operations` random steps under TestClock, and gives how often each kind of answer came. The same seed draws the
- * same steps.
+ * same steps. The first tier has transactions.
  *
  * @since 0.1.0
  * @category driver
  */
 export const run = Effect.fnUntraced(function* <E>(config: {
-  readonly tiers: ReadonlyArray<Tier<E>>
+  readonly tiers: readonly [Tier<E>, ...ReadonlyArray<Tier<E> | UnjoinedTier<E>>]
   readonly seed: string | number
   readonly operations: number
+  /** After how many steps everything that can be read is compared; answers are after every one. Default 1. */
+  readonly stateEvery?: number | undefined
 }): Effect.fn.Return<ReadonlyMap<string, number>, E | SqlError | DirtyQueueError | Mismatch, Scope.Scope> {
-  const drivers = yield* Effect.forEach(config.tiers, ({ layer, name }) =>
-    Effect.map(Layer.build(layer), (context): Driver => ({ name, context, claims: [] }))
+  const drivers = yield* Effect.forEach(config.tiers, (tier) =>
+    "unjoined" in tier
+      ? Effect.map(Layer.build(tier.unjoined), (context) => toDriver(tier.name, context, undefined))
+      : Effect.map(Layer.build(Layer.provideMerge(recorder, tier.layer)), (context) =>
+          toDriver(tier.name, context, {
+            writer: Context.get(context, DurableWriter),
+            counters: Option.getOrElse(Context.getOption(context, Counters), () => Effect.succeed(Effect.void))
+          })
+        )
   )
-  return yield* Random.withSeed(drive(drivers, config.seed, config.operations), config.seed)
+  return yield* Random.withSeed(drive(drivers, config), config.seed)
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
-const drive = Effect.fnUntraced(function* (drivers: ReadonlyArray<Driver>, seed: string | number, operations: number) {
+const drive = Effect.fnUntraced(function* (
+  drivers: ReadonlyArray<Driver>,
+  {
+    operations,
+    seed,
+    stateEvery = 1
+  }: { readonly seed: string | number; readonly operations: number; readonly stateEvery?: number | undefined }
+) {
   const seen = new Map<string, number>()
   let seq = 0
   for (let step = 0; step < operations; step++) {
@@ -133,12 +169,19 @@ const drive = Effect.fnUntraced(function* (drivers: ReadonlyArray<Driver>, seed:
     if (operation._tag === "wait") {
       yield* TestClock.adjust(operation.millis)
     }
-    // Each tier draws the same retry delays.
-    const answers = yield* onEach(drivers, (driver) => Random.withSeed(execute(driver, operation), `${seed}/${step}`))
+    let first: Outcome | undefined
+    const outcomes = yield* onEach(drivers, (driver) =>
+      // Each tier draws the same retry delays.
+      Effect.tap(Random.withSeed(execute(driver, operation, first), `${seed}/${step}`), (outcome) =>
+        Effect.sync(() => (first ??= outcome))
+      )
+    )
+    const answers = outcomes.map(([name, { answer }]) => [name, answer] as const)
     yield* compare("answer", answers)
-    const states = yield* onEach(drivers, (driver) => observe(driver, seq - 20))
-    yield* compare("state", states)
-    seq = states[0]?.[1].entries.at(-1)?.seq ?? seq
+    if ((step + 1) % stateEvery === 0 || step === operations - 1) {
+      yield* compare("state", yield* onEach(drivers, (driver) => observe(driver, seq - 20)))
+    }
+    seq = (yield* drivers[0]!.changelog.read({ after: seq })).at(-1)?.seq ?? seq
     count(seen, operation, answers[0]?.[1])
   }
   return seen
@@ -149,31 +192,59 @@ const onEach = <A, E>(drivers: ReadonlyArray<Driver>, f: (driver: Driver) => Eff
 
 interface Driver {
   readonly name: string
-  readonly context: Context.Context<Services>
+  readonly queue: DirtyQueue["Service"]
+  readonly changelog: Recorder["Service"]
+  /** What it has of transactions. */
+  readonly writes: Writes | undefined
   /** Every claim given out so far, in the same order on all tiers. */
   readonly claims: Array<Claim>
 }
 
-const execute = (driver: Driver, operation: Operations.Operation): Effect.Effect<unknown, SqlError> =>
-  operation._tag === "write"
-    ? inOneWrite(driver, operation)
-    : Context.get(driver.context, DurableWriter).write(answerOf(driver, operation))
+interface Writes {
+  readonly writer: DurableWriter["Service"]
+  readonly counters: Counters["Service"]
+}
+
+const toDriver = (name: string, context: Context.Context<Unjoined>, writes: Writes | undefined): Driver => ({
+  name,
+  queue: Context.get(context, DirtyQueue),
+  changelog: Context.get(context, Recorder),
+  writes,
+  claims: []
+})
+
+interface Outcome {
+  readonly answer: unknown
+  /** Whether the write of the operation was taken back. */
+  readonly rolledBack: boolean
+}
+
+const execute = (
+  driver: Driver,
+  operation: Operations.Operation,
+  first: Outcome | undefined
+): Effect.Effect<Outcome, SqlError> => {
+  const { writes } = driver
+  if (writes === undefined)
+    return first?.rolledBack === true ? Effect.succeed(first) : done(answerOf(driver, operation))
+  return operation._tag === "write"
+    ? inOneWrite(driver, writes, operation)
+    : done(writes.writer.write(answerOf(driver, operation)))
+}
+
+const done = Effect.map((answer: unknown): Outcome => ({ answer, rolledBack: false }))
 
 /** Some tiers number their rows otherwise, in the same order. */
 const withoutIds = (claims: ReadonlyArray<Claim>) => claims.map(Struct.omit(["id"]))
 
-const answerOf = (
-  driver: Driver,
-  operation: Exclude<Operations.Operation, { readonly _tag: "write" }>
-): Effect.Effect<unknown, SqlError, WriteTransaction> =>
+const answerOf = (driver: Driver, operation: Operations.Operation): Effect.Effect<unknown, SqlError> =>
   Effect.catchTag(perform(driver, operation), "DirtyQueueError", (error) => Effect.succeed(error.reason._tag))
 
 const perform = (
   driver: Driver,
   operation: Operations.Operation
-): Effect.Effect<unknown, SqlError | DirtyQueueError, WriteTransaction> => {
-  const queue = Context.get(driver.context, DirtyQueue)
-  const changelog = Context.get(driver.context, Changelog)
+): Effect.Effect<unknown, SqlError | DirtyQueueError> => {
+  const { changelog, queue } = driver
   const claims = (indexes: ReadonlyArray<number>) => indexes.flatMap((index) => driver.claims[index] ?? [])
   switch (operation._tag) {
     case "record":
@@ -222,13 +293,12 @@ const perform = (
 /** A write that is rolled back takes everything back, and the claims that it gave out are none. */
 const inOneWrite = Effect.fnUntraced(function* (
   driver: Driver,
+  { counters, writer }: Writes,
   operation: Extract<Operations.Operation, { readonly _tag: "write" }>
-) {
+): Effect.fn.Return<Outcome, SqlError> {
   const before = driver.claims.length
-  const giveBack = yield* Option.getOrElse(Context.getOption(driver.context, Counters), () =>
-    Effect.succeed(Effect.void)
-  )
-  const outcome = yield* Context.get(driver.context, DurableWriter)
+  const giveBack = yield* counters
+  const outcome = yield* writer
     .write(
       Effect.filterOrFail(
         perform(driver, operation),
@@ -237,16 +307,16 @@ const inOneWrite = Effect.fnUntraced(function* (
       )
     )
     .pipe(Effect.result)
-  if (Result.isSuccess(outcome)) return outcome.success
+  if (Result.isSuccess(outcome)) return { answer: outcome.success, rolledBack: false }
   driver.claims.length = before
   yield* giveBack
   if (outcome.failure._tag === "SqlError") return yield* outcome.failure
-  return outcome.failure._tag === "RolledBack" ? outcome.failure.answers : outcome.failure.reason._tag
+  const answer = outcome.failure._tag === "RolledBack" ? outcome.failure.answers : outcome.failure.reason._tag
+  return { answer, rolledBack: true }
 })
 
 const observe = Effect.fnUntraced(function* (driver: Driver, after: number) {
-  const queue = Context.get(driver.context, DirtyQueue)
-  const changelog = Context.get(driver.context, Changelog)
+  const { changelog, queue } = driver
   const version = yield* queue.currentVersion
   return {
     version,

@@ -6,7 +6,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
-import { Changelog, put } from "../Changelog.ts"
+import { put } from "../Changelog.ts"
 import { DirtyQueue, type DirtyQueueOptions } from "../DirtyQueue.ts"
 import * as P from "../Path.ts"
 import {
@@ -20,11 +20,14 @@ import {
   pathsOf,
   putAll,
   record,
+  Recorder,
   register,
   rows,
   search,
-  type Services,
-  type Tier
+  tested,
+  type Tier,
+  type Unjoined,
+  type UnjoinedTier
 } from "./fixture.ts"
 
 /**
@@ -33,9 +36,10 @@ import {
  * @since 0.1.0
  * @category suites
  */
-export const orderSuite = <E>(name: string, tier: Tier<E>): void => {
-  const run = <A, E2>(effect: Effect.Effect<A, E2, Services>, options?: DirtyQueueOptions) =>
-    Effect.provide(effect, tier.layer(options))
+export const orderSuite = <E>(name: string, given: Tier<E> | UnjoinedTier<E>): void => {
+  const tier = tested(given)
+  const run = <A, E2>(effect: Effect.Effect<A, E2, Unjoined>, options?: DirtyQueueOptions) =>
+    Effect.provide(effect, tier.unjoined(options))
   const backfill = (...names: ReadonlyArray<string>) =>
     DirtyQueue.use((queue) => queue.enqueue({ follower: search, scope: home, paths: names.map(path) }))
 
@@ -78,30 +82,33 @@ export const orderSuite = <E>(name: string, tier: Tier<E>): void => {
       )
     )
 
-    it.effect("finishes a backfill under full live load, without holding up live rows (Q2)", () =>
-      run(
-        Effect.gen(function* () {
-          yield* register()
-          yield* backfill(...numbered(1000, "backfill/"))
-          let backfilled = 0
-          let longest = 0
-          for (let tick = 0; backfilled < 1000; tick++) {
-            assert.isAtMost(tick, 500, "the backfill does not finish")
-            // As many as the backfill's share leaves room for, in bursts.
-            yield* putAll(...numbered(tick % 2 === 0 ? 9 : 3, `live/${tick}/`))
-            const claims = yield* claim(8)
-            assert.strictEqual(claims.length, 8)
-            for (const { lane, queuedAt } of claims) {
-              if (lane === "backfill") backfilled++
-              else longest = Math.max(longest, tick - queuedAt / 10)
+    it.effect(
+      "finishes a backfill under full live load, without holding up live rows (Q2)",
+      () =>
+        run(
+          Effect.gen(function* () {
+            yield* register()
+            yield* backfill(...numbered(1000, "backfill/"))
+            let backfilled = 0
+            let longest = 0
+            for (let tick = 0; backfilled < 1000; tick++) {
+              assert.isAtMost(tick, 500, "the backfill does not finish")
+              // As many as the backfill's share leaves room for, in bursts.
+              yield* putAll(...numbered(tick % 2 === 0 ? 9 : 3, `live/${tick}/`))
+              const claims = yield* claim(8)
+              assert.strictEqual(claims.length, 8)
+              for (const { lane, queuedAt } of claims) {
+                if (lane === "backfill") backfilled++
+                else longest = Math.max(longest, tick - queuedAt / 10)
+              }
+              yield* ack(...claims)
+              yield* TestClock.adjust(10)
             }
-            yield* ack(...claims)
-            yield* TestClock.adjust(10)
-          }
-          assert.isAtMost(longest, 2)
-        }),
-        { backfillShare: 0.25 }
-      )
+            assert.isAtMost(longest, 2)
+          }),
+          { backfillShare: 0.25 }
+        ),
+      180_000
     )
 
     it.effect("gives backfilled rows their share of single claims too", () =>
@@ -214,7 +221,7 @@ export const orderSuite = <E>(name: string, tier: Tier<E>): void => {
     it.live("goes by the clock of the store, if it is told to", () =>
       run(
         Effect.gen(function* () {
-          const changelog = yield* Changelog
+          const changelog = yield* Recorder
           yield* register()
           const before = Date.now() - 1000
           yield* putAll("a").pipe(TestClock.withLive, Effect.provide(TestClock.layer()))

@@ -24,8 +24,11 @@ import {
   rows,
   search,
   type Services,
+  tested,
   thumbnails,
-  type Tier
+  type Tier,
+  type Unjoined,
+  type UnjoinedTier
 } from "./fixture.ts"
 
 /**
@@ -34,8 +37,9 @@ import {
  * @since 0.1.0
  * @category suites
  */
-export const registrationSuite = <E>(name: string, tier: Tier<E>): void => {
-  const run = <A, E2>(effect: Effect.Effect<A, E2, Services>) => Effect.provide(effect, tier.layer())
+export const registrationSuite = <E>(name: string, given: Tier<E> | UnjoinedTier<E>): void => {
+  const tier = tested(given)
+  const run = <A, E2>(effect: Effect.Effect<A, E2, Unjoined>) => Effect.provide(effect, tier.unjoined())
   const reasonOf = <A, R>(effect: Effect.Effect<A, unknown, R>) =>
     Effect.map(Effect.flip(effect), (error) =>
       error instanceof DirtyQueue.DirtyQueueError ? error.reason._tag : undefined
@@ -84,25 +88,6 @@ export const registrationSuite = <E>(name: string, tier: Tier<E>): void => {
           assert.deepInclude(third, { op: "delete", seq: 2, lane: "live" })
           assert.isAbove(third.version, second.version)
           assert.strictEqual(yield* queue.currentVersion, third.version)
-        })
-      )
-    )
-
-    it.effect("records a row in the write of its change, or not at all", () =>
-      run(
-        Effect.gen(function* () {
-          const writer = yield* DurableWriter
-          yield* register()
-          yield* Effect.exit(
-            writer.write(
-              Effect.gen(function* () {
-                yield* putAll("a")
-                assert.deepStrictEqual(pathsOf(yield* rows), ["a"])
-                return yield* Effect.fail("no")
-              })
-            )
-          )
-          assert.deepStrictEqual(yield* rows, [])
         })
       )
     )
@@ -308,5 +293,29 @@ export const registrationSuite = <E>(name: string, tier: Tier<E>): void => {
         })
       )
     )
+
+    if (tier.layer !== undefined) {
+      const { layer } = tier
+      const inWrites = <A, E2>(effect: Effect.Effect<A, E2, Services | Unjoined>) => Effect.provide(effect, layer())
+
+      it.effect("records a row in the write of its change, or not at all", () =>
+        inWrites(
+          Effect.gen(function* () {
+            const writer = yield* DurableWriter
+            yield* register()
+            yield* Effect.exit(
+              writer.write(
+                Effect.gen(function* () {
+                  yield* putAll("a")
+                  assert.deepStrictEqual(pathsOf(yield* rows), ["a"])
+                  return yield* Effect.fail("no")
+                })
+              )
+            )
+            assert.deepStrictEqual(yield* rows, [])
+          })
+        )
+      )
+    }
   })
 }

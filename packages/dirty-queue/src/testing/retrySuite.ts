@@ -22,8 +22,10 @@ import {
   row,
   rows,
   search,
-  type Services,
-  type Tier
+  tested,
+  type Tier,
+  type Unjoined,
+  type UnjoinedTier
 } from "./fixture.ts"
 
 /**
@@ -32,9 +34,10 @@ import {
  * @since 0.1.0
  * @category suites
  */
-export const retrySuite = <E>(name: string, tier: Tier<E>): void => {
-  const run = <A, E2>(effect: Effect.Effect<A, E2, Services>, options?: DirtyQueueOptions) =>
-    Effect.provide(effect, tier.layer(options))
+export const retrySuite = <E>(name: string, given: Tier<E> | UnjoinedTier<E>): void => {
+  const tier = tested(given)
+  const run = <A, E2>(effect: Effect.Effect<A, E2, Unjoined>, options?: DirtyQueueOptions) =>
+    Effect.provide(effect, tier.unjoined(options))
   const nextReadyAt = DirtyQueue.use((queue) => Effect.map(queue.nextReadyAt(), Option.getOrUndefined))
   const now = Effect.clockWith((clock) => clock.currentTimeMillis)
   const waitUntilReady = Effect.flatMap(Effect.all([nextReadyAt, now]), ([ready, now]) =>
@@ -166,31 +169,35 @@ export const retrySuite = <E>(name: string, tier: Tier<E>): void => {
       )
     )
 
-    it.effect("attempts a path that always fails at most twice a second, however often it changes (Q1)", () =>
-      run(
-        Effect.gen(function* () {
-          const queue = yield* DirtyQueue
-          yield* register()
-          const attempts: Array<number> = []
-          let held: ReadonlyArray<Claim> = []
-          for (let time = 0; time < 10_000; time += 10) {
-            yield* putAll("a")
-            // Some failures come at once, some after the next change.
-            yield* fail(...held)
-            const claims = yield* claim()
-            attempts.push(...claims.map(() => time))
-            held = attempts.length % 2 === 0 ? claims : []
-            yield* fail(...(held.length === 0 ? claims : []))
-            yield* TestClock.adjust(10)
-          }
-          for (let i = 2; i < attempts.length; i++) {
-            assert.isAtLeast(attempts[i]! - attempts[i - 2]!, 1000)
-          }
-          assert.isAtLeast(attempts.length, 15)
-          assert.isAtMost(attempts.length, 20)
-          assert.deepStrictEqual(pathsOf(yield* queue.failing()), ["a"])
-        })
-      )
+    it.effect(
+      "attempts a path that always fails at most twice a second, however often it changes (Q1)",
+      () =>
+        run(
+          Effect.gen(function* () {
+            const queue = yield* DirtyQueue
+            yield* register()
+            const attempts: Array<number> = []
+            let held: ReadonlyArray<Claim> = []
+            for (let time = 0; time < 10_000; time += 10) {
+              yield* putAll("a")
+              // Some failures come at once, some after the next change.
+              yield* fail(...held)
+              const claims = yield* claim()
+              attempts.push(...claims.map(() => time))
+              held = attempts.length % 2 === 0 ? claims : []
+              yield* fail(...(held.length === 0 ? claims : []))
+              yield* TestClock.adjust(10)
+            }
+            for (let i = 2; i < attempts.length; i++) {
+              assert.isAtLeast(attempts[i]! - attempts[i - 2]!, 1000)
+            }
+            assert.isAtLeast(attempts.length, 15)
+            assert.isAtMost(attempts.length, 20)
+            assert.deepStrictEqual(pathsOf(yield* queue.failing()), ["a"])
+          })
+        ),
+      // A thousand changes, on tiers that are asked over a network.
+      180_000
     )
 
     it.effect("answers a failure of a path that changed meanwhile, and keeps the change", () =>
