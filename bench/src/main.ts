@@ -14,6 +14,7 @@ import { targets } from "./targets.ts"
 const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   durable: () => import("./durable.ts").then((module) => module.durable),
   "dirty-queue": () => import("./dirtyQueue.ts").then((module) => module.dirtyQueue),
+  "queue-pg": () => import("./queuePg.ts").then((module) => module.queuePg),
   journal: () => import("./journal.ts").then((module) => module.journal),
   cache: () => import("./cache.ts").then((module) => module.cache),
   workflow: () => import("./workflow.ts").then((module) => module.workflow),
