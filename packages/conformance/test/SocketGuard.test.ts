@@ -123,15 +123,19 @@ for (const [tier, layer] of Object.entries(writers)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("finds a lookup in a shared tier, whatever it is guarded by", () =>
+    it.live("finds a lookup in a shared tier, which the tier's guard does not let through", () =>
       Effect.gen(function* () {
         const { url } = yield* CacheServer.make()
-        const sync = yield* CacheSync.make(HttpCache.stepCache({ url })).pipe(Effect.provide(Journal.layerMemory()))
-        const lookup = sync.lookup(StepKey.make(sha256("a")))
-        assert.deepStrictEqual(yield* lookup, Lookup.absent)
+        const tier = HttpCache.stepCache({ url })
+        const sync = yield* CacheSync.make(tier).pipe(Effect.provide(Journal.layerMemory()))
+        const unguarded = (yield* tier).get(StepKey.make(sha256("a")))
+        assert.deepStrictEqual(yield* unguarded, Lookup.absent)
         assert.deepStrictEqual(yield* taken, [])
-        assert.deepStrictEqual(yield* DurableWriter.write(lookup), Lookup.absent)
+        assert.deepStrictEqual(yield* DurableWriter.write(unguarded), Lookup.absent)
         assert.include(yield* taken, "request")
+        const refused = Lookup.miss({ _tag: "Unavailable", error: "InsideWrite" })
+        assert.deepStrictEqual(yield* DurableWriter.write(sync.lookup(StepKey.make(sha256("a")))), refused)
+        assert.deepStrictEqual(yield* taken, [])
       }).pipe(Effect.provide(layer))
     )
 
