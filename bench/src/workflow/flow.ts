@@ -9,14 +9,14 @@ import * as Workflow from "effect/workflow/Workflow"
 
 export const Five = Workflow.make("Five", {
   payload: { id: Schema.String },
-  success: Schema.Number,
+  success: Schema.Finite,
   idempotencyKey: ({ id }) => id
 })
 
 /** Gives how late it woke, in milliseconds. */
 export const Nap = Workflow.make("Nap", {
-  payload: { id: Schema.String, start: Schema.Number },
-  success: Schema.Number,
+  payload: { id: Schema.String, start: Schema.Finite },
+  success: Schema.Finite,
   idempotencyKey: ({ id }) => id
 })
 
@@ -24,7 +24,7 @@ export const Gate = DurableDeferred.make("gate")
 
 export const Long = Workflow.make("Long", {
   payload: { id: Schema.String, steps: Schema.Int },
-  success: Schema.Number,
+  success: Schema.Finite,
   idempotencyKey: ({ id }) => id
 })
 
@@ -33,7 +33,7 @@ export const layer = Layer.mergeAll(
     Effect.fnUntraced(function* () {
       let sum = 0
       for (let i = 0; i < 5; i++) {
-        sum += yield* Activity.make({ name: `step ${i}`, success: Schema.Number, execute: Effect.succeed(i) })
+        sum += yield* Activity.make({ name: `step ${i}`, success: Schema.Finite, execute: Effect.succeed(i) })
       }
       return sum
     })
@@ -43,7 +43,7 @@ export const layer = Layer.mergeAll(
       yield* DurableClock.sleep({ name: "nap", duration: "1 second", inMemoryThreshold: 0 })
       return yield* Activity.make({
         name: "awake",
-        success: Schema.Number,
+        success: Schema.Finite,
         execute: Effect.sync(() => Date.now() - start - 1000)
       })
     })
@@ -52,7 +52,7 @@ export const layer = Layer.mergeAll(
     Effect.fnUntraced(function* ({ steps }) {
       let sum = 0
       for (let i = 0; i < steps; i++) {
-        sum += yield* Activity.make({ name: `step ${i}`, success: Schema.Number, execute: Effect.succeed(1) })
+        sum += yield* Activity.make({ name: `step ${i}`, success: Schema.Finite, execute: Effect.succeed(1) })
       }
       yield* DurableDeferred.await(Gate)
       return sum

@@ -230,7 +230,7 @@ const withoutTrace = Effect.fnUntraced(function* (plan: Plan): Effect.fn.Return<
     .pipe(Effect.result)
   if (Result.isSuccess(rolledBack)) return rolledBack.success
   const { failure } = rolledBack
-  return failure._tag === "Counted" ? failure.collected : yield* Effect.fail(failure)
+  return failure._tag === "Counted" ? failure.collected : yield* failure
 })
 
 /** What is to be published is in the dirty queue: the changes themselves are of no use any more. */

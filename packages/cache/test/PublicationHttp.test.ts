@@ -173,8 +173,8 @@ describe.skipIf(!isInstalled)("Publication to nginx", () => {
             yield* Effect.sleep("2 millis")
           }
           assert.deepStrictEqual(yield* queue.deadLetters(), [])
-        }).pipe(Effect.provide(DirtyQueue.layer(queueOptions))),
-        machine(folder, undefined)
+        }),
+        Layer.provideMerge(DirtyQueue.layer(queueOptions), machine(folder, undefined))
       )
       yield* Effect.provide(awaitPublished(1), machine(folder, url))
     }).pipe(Effect.scoped)

@@ -78,8 +78,8 @@ const body = (step: Step, seen: Seen) =>
       yield* rows
     }
     yield* sql`UPDATE total SET n = ${total!.n + 1}`
-    if (step.end === "fail") yield* Effect.fail("no")
-    if (step.end === "die") yield* Effect.die("bug")
+    if (step.end === "fail") return yield* Effect.fail("no")
+    if (step.end === "die") return yield* Effect.die("bug")
     if (step.end === "clash") yield* sql`INSERT INTO row VALUES (-1)`
   })
 

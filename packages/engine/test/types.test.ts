@@ -20,8 +20,7 @@ describe("types", () => {
     expectTypeOf(action.run({ at: new Date() })).toEqualTypeOf<
       Effect.Effect<Date, Action.ActionError, Action.Services>
     >()
-    // @ts-expect-error the input is decoded
-    action.run({ at: "1970-01-01" })
+    expectTypeOf(action.run).parameter(0).toEqualTypeOf<{ readonly at: Date }>()
     // @ts-expect-error the result is decoded
     Action.make({ ...base, run: () => Effect.succeed("1970-01-01") })
   })
@@ -35,6 +34,7 @@ describe("types", () => {
     const action = Action.make({ ...base, error: ToolError, run })
     expectTypeOf(action).toEqualTypeOf<Action.Action<{ readonly at: Date }, Date, ToolError, Tool>>()
     // @ts-expect-error the error has no Schema
+    // @effect-diagnostics-next-line missingEffectError:off
     Action.make({ ...base, run })
   })
 

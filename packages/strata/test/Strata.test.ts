@@ -18,7 +18,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
 import type * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -53,7 +52,7 @@ const startFollower = (writer: IndexWriter.Idempotent<string>) =>
       version: "1",
       scope,
       queue: yield* DirtyQueue.DirtyQueue,
-      reader: ContentReader.fromLookup(({ path }) => Effect.succeed(Option.some(`content of ${path}`))),
+      reader: ContentReader.fromLookup(({ path }) => Effect.succeedSome(`content of ${path}`)),
       writer
     })
     yield* FollowerScheduler.FollowerScheduler.use((scheduler) => scheduler.run(follower))

@@ -10,7 +10,6 @@ import {
   Strata
 } from "@strata/strata"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, rmSync } from "node:fs"
@@ -54,7 +53,7 @@ describe("a worker that is killed", () => {
           name: "test",
           version: "1",
           queue,
-          reader: ContentReader.fromLookup(({ path }) => Effect.succeed(Option.some(`content of ${path}`))),
+          reader: ContentReader.fromLookup(({ path }) => Effect.succeedSome(`content of ${path}`)),
           writer: {
             mode: "idempotent",
             write: ({ upserts }) => Effect.sync(() => void seen.push(...upserts.map((upsert) => upsert.path)))

@@ -125,7 +125,7 @@ class SqliteStatement<A extends object> extends Effectable.Class<ReadonlyArray<A
 }
 
 // What `Effectable.Class` evaluates is an effect that `asEffect` makes; a statement saves that one.
-Object.defineProperties(SqliteStatement.prototype, {
+void Object.defineProperties(SqliteStatement.prototype, {
   ...Object.getOwnPropertyDescriptors(
     Effectable.Prototype<SqliteStatement<object>>({
       label: "Statement",
