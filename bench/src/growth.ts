@@ -8,6 +8,7 @@
 import * as Effect from "effect/Effect"
 import type { Scope } from "effect/Scope"
 import type { Bench, Case, Run } from "./Harness.ts"
+import { get, put } from "./growth/cache.ts"
 import { append } from "./growth/journal.ts"
 import { acks, claims, records } from "./growth/dirtyQueue.ts"
 
@@ -42,5 +43,5 @@ const growth = (operation: Operation): Case => ({
 
 export const bench: Bench = {
   name: "growth",
-  cases: [...records, ...claims, ...acks, append].map(growth)
+  cases: [...records, ...claims, ...acks, append, get, put].map(growth)
 }
