@@ -13,11 +13,11 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Follower } from "./Follower.ts"
+import { storeRetry } from "./internal/storeRetry.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -149,10 +149,3 @@ const serve = (
     })
     return yield* Effect.asVoid(Effect.timeoutOption(signal.awaitAfter(seen), wait))
   })
-
-const storeRetry = (options: FollowerSchedulerOptions) => {
-  const cap = Duration.fromInputUnsafe(options.retryCap ?? "30 seconds")
-  return Schedule.exponential(options.retryBase ?? "200 millis").pipe(
-    Schedule.modifyDelay(({ duration }) => Effect.succeed(Duration.min(duration, cap)))
-  )
-}

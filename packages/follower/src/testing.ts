@@ -7,6 +7,7 @@ import { describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { catchUpTests } from "./testing/catchUp.ts"
+import { clusterTests } from "./testing/cluster.ts"
 import { followerTests } from "./testing/follower.ts"
 import { rebuildTests } from "./testing/rebuild.ts"
 import { schedulerTests } from "./testing/scheduler.ts"
@@ -38,6 +39,7 @@ export const followerSuite = <E>(name: string, layer: () => Layer.Layer<Tier, E>
   const test: Test = (title, effect) => it.effect(title, () => Effect.provide(effect, layer()))
   describe(`Follower (${name})`, () => followerTests(test))
   describe(`FollowerScheduler (${name})`, () => schedulerTests(test))
+  describe(`ClusterFollowers (${name})`, () => clusterTests(test))
   describe(`CatchUp (${name})`, () => catchUpTests(test))
   describe(`Rebuild (${name})`, () => rebuildTests(test))
 }
