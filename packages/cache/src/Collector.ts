@@ -14,6 +14,7 @@ import type { StreamName } from "@strata/journal/StreamName"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
@@ -79,8 +80,9 @@ type Failure = SqlError | JournalError | CacheError
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Collects. An artifact is deleted in a write that has seen that nothing refers to it, which no put can overlap: a put
- * makes sure of its artifacts in its own write.
+ * Collects, in many small writes, so that recordings wait for none of them. What may go is found outside of a write and
+ * looked at again in the one that takes it out: an entry that was used meanwhile stays. An artifact is deleted in a write
+ * that has seen that nothing refers to it, which no put can overlap: a put makes sure of its artifacts in its own write.
  *
  * @since 0.1.0
  * @category collecting
@@ -90,15 +92,10 @@ export const collect = Effect.fn("Collector.collect")(function* (
 ): Effect.fn.Return<Collected, Failure, Services> {
   const plan = yield* planOf(options)
   if (options?.dryRun === true) return yield* withoutTrace(plan)
-  const writer = yield* DurableWriter
-  const rows = yield* writer.write(collectRows(plan))
   const store = yield* ArtifactStore
-  const blobs = yield* oldBlobs(plan).pipe(
-    Stream.mapEffect((chunk) => writer.write(collectBlobs(plan, chunk, (digest) => store.remove(digest)))),
-    Stream.runFold(() => none, add)
-  )
+  const collected = yield* collectAll(plan, (digest) => store.remove(digest))
   yield* pruneChanges(plan)
-  return { ...rows, ...blobs }
+  return collected
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -129,88 +126,159 @@ const planOf = Effect.fnUntraced(function* (options: CollectOptions | undefined)
   return plan
 })
 
-interface Rows {
-  readonly entries: number
-  readonly ledger: number
-  readonly results: number
-  readonly resultBytes: number
-}
+const none: Collected = { entries: 0, ledger: 0, results: 0, resultBytes: 0, artifacts: 0, artifactBytes: 0 }
 
-interface Blobs {
-  readonly artifacts: number
-  readonly artifactBytes: number
-}
-
-const none: Blobs = { artifacts: 0, artifactBytes: 0 }
-
-const add = (a: Blobs, b: Blobs): Blobs => ({
-  artifacts: a.artifacts + b.artifacts,
-  artifactBytes: a.artifactBytes + b.artifactBytes
+const add = (a: Collected, b: Partial<Collected>): Collected => ({
+  entries: a.entries + (b.entries ?? 0),
+  ledger: a.ledger + (b.ledger ?? 0),
+  results: a.results + (b.results ?? 0),
+  resultBytes: a.resultBytes + (b.resultBytes ?? 0),
+  artifacts: a.artifacts + (b.artifacts ?? 0),
+  artifactBytes: a.artifactBytes + (b.artifactBytes ?? 0)
 })
 
-const collectRows = Effect.fnUntraced(function* ({ ledgerBefore, limits, stream }: Plan) {
-  const storage = yield* StepCacheStorage
-  yield* storage.lock
-  const heads = yield* storage.beyond(limits)
-  for (const { key, ledger } of heads) yield* storage.remove(key, ledger)
-  const ledger = yield* storage.deleteLedger(
-    ledgerBefore,
-    heads.map((head) => head.ledger)
+/** How much one write takes out. */
+const rowsAtOnce = 1000
+
+const blobsAtOnce = 100
+
+/** Some of it, in writes of their own. */
+type Step = Stream.Stream<Partial<Collected>, Failure, Services>
+
+type Remove = (digest: Digest) => Effect.Effect<unknown, CacheError>
+
+/** In this order, as each leaves what the next one takes. */
+const collectAll = (plan: Plan, remove: Remove): Effect.Effect<Collected, Failure, Services> =>
+  Stream.fromIterable([
+    collectEntries(plan),
+    collectLedger(plan),
+    collectResults(plan),
+    collectArtifacts(plan, remove)
+  ]).pipe(
+    Stream.flatMap((step) => step),
+    Stream.runFold(() => none, add)
   )
-  const results = yield* storage.deleteResults
-  if (heads.length + ledger.length + results.length > 0) {
-    yield* journaled(stream, {
-      entries: heads.map(nameOf),
-      ledger,
-      results: results.map(({ digest }) => Digest.make(digest)),
-      artifacts: []
+
+const collectEntries = ({ limits, stream }: Plan): Step =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const storage = yield* StepCacheStorage
+      const cutoff = yield* storage.cutoff(limits)
+      if (cutoff === undefined) return Stream.empty
+      return pages(
+        "",
+        (after) => storage.beyond(cutoff, after, rowsAtOnce),
+        ({ key }) => key
+      ).pipe(Stream.mapEffect((heads) => inWrite(removeEntries(stream, heads))))
     })
-  }
-  const collected: Rows = {
-    entries: heads.length,
-    ledger: ledger.length,
-    results: results.length,
-    resultBytes: results.reduce((total, { bytes }) => total + bytes, 0)
-  }
-  return collected
+  )
+
+const removeEntries = Effect.fnUntraced(function* (stream: StreamName, heads: ReadonlyArray<StoredHead>) {
+  const storage = yield* StepCacheStorage
+  const removed = yield* Effect.filter(heads, ({ key, ledger, usedAt }) => storage.remove(key, ledger, usedAt))
+  const ledger = yield* storage.deleteLedger(removed.map((head) => head.ledger))
+  if (removed.length > 0) yield* journaled(stream, { entries: removed.map(nameOf), ledger })
+  return { entries: removed.length, ledger: ledger.length }
 })
+
+const collectLedger = ({ ledgerBefore, stream }: Plan): Step =>
+  Stream.unwrap(
+    StepCacheStorage.useSync((storage) =>
+      pages(
+        0,
+        (after) => storage.outdated(ledgerBefore, after, rowsAtOnce),
+        (id) => id
+      ).pipe(
+        Stream.mapEffect((ids) =>
+          inWrite(
+            Effect.gen(function* () {
+              const ledger = yield* storage.deleteLedger(ids)
+              if (ledger.length > 0) yield* journaled(stream, { ledger })
+              return { ledger: ledger.length }
+            })
+          )
+        )
+      )
+    )
+  )
+
+const collectResults = ({ stream }: Plan): Step =>
+  Stream.unwrap(
+    StepCacheStorage.useSync((storage) =>
+      pages(
+        "",
+        (after) => storage.unused(after, rowsAtOnce),
+        (digest) => digest
+      ).pipe(
+        Stream.mapEffect((digests) =>
+          inWrite(
+            Effect.gen(function* () {
+              const results = yield* storage.deleteResults(digests)
+              if (results.length > 0) {
+                yield* journaled(stream, { results: results.map(({ digest }) => Digest.make(digest)) })
+              }
+              return {
+                results: results.length,
+                resultBytes: results.reduce((total, { bytes }) => total + bytes, 0)
+              }
+            })
+          )
+        )
+      )
+    )
+  )
+
+/** Pages of what is found behind a place, each from behind the last one. Ends at a page that is empty. */
+const pages = <A, K, E, R>(
+  first: K,
+  find: (after: K) => Effect.Effect<ReadonlyArray<A>, E, R>,
+  placeOf: (item: A) => K
+): Stream.Stream<ReadonlyArray<A>, E, R> =>
+  Stream.paginate(first, (after) =>
+    Effect.map(find(after), (page) => {
+      const last = page.at(-1)
+      return last === undefined ? [[], Option.none()] : [[page], Option.some(placeOf(last))]
+    })
+  )
+
+/** A write that nothing which records or collects overlaps. */
+const inWrite = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  DurableWriter.use((writer) =>
+    writer.write(
+      Effect.andThen(
+        StepCacheStorage.use((storage) => storage.lock),
+        effect
+      )
+    )
+  )
 
 const nameOf = ({ key, recording }: StoredHead) => ({
   key: StepKey.make(key),
   recording: Stored.toRecording(recording)
 })
 
-const journaled = (stream: StreamName, payload: typeof CacheEvents.Collected.schema.Type) =>
-  Journal.use((journal) => journal.append(stream, [CacheEvents.Collected.make(payload)]))
-
-/** Blobs outside of the grace, some at a time. */
-const oldBlobs = ({ blobsBefore }: Plan) =>
-  Stream.unwrap(ArtifactStore.useSync((store) => store.list)).pipe(
-    Stream.filter(({ touchedAt }) => touchedAt < blobsBefore),
-    Stream.grouped(blobsAtOnce)
+const journaled = (stream: StreamName, payload: Partial<typeof CacheEvents.Collected.schema.Type>) =>
+  Journal.use((journal) =>
+    journal.append(stream, [
+      CacheEvents.Collected.make({ entries: [], ledger: [], results: [], artifacts: [], ...payload })
+    ])
   )
 
-const blobsAtOnce = 100
+/** Blobs outside of the grace. */
+const collectArtifacts = ({ blobsBefore, stream }: Plan, remove: Remove): Step =>
+  Stream.unwrap(ArtifactStore.useSync((store) => store.list)).pipe(
+    Stream.filter(({ touchedAt }) => touchedAt < blobsBefore),
+    Stream.grouped(blobsAtOnce),
+    Stream.mapEffect((blobs) => inWrite(removeBlobs(stream, blobs, remove)))
+  )
 
-const collectBlobs = Effect.fnUntraced(function* <E, R>(
-  { stream }: Plan,
-  blobs: ReadonlyArray<StoredBlob>,
-  remove: (digest: Digest) => Effect.Effect<unknown, E, R>
-) {
+const removeBlobs = Effect.fnUntraced(function* (stream: StreamName, blobs: ReadonlyArray<StoredBlob>, remove: Remove) {
   const storage = yield* StepCacheStorage
-  yield* storage.lock
   const unreferenced = new Set(yield* storage.unreferenced(blobs.map(({ digest }) => digest)))
   const gone = blobs.filter(({ digest }) => unreferenced.has(digest))
   for (const { digest } of gone) yield* remove(digest)
-  if (gone.length > 0) {
-    const artifacts = gone.map(({ digest }) => digest)
-    yield* journaled(stream, { entries: [], ledger: [], results: [], artifacts })
-  }
-  const collected: Blobs = {
-    artifacts: gone.length,
-    artifactBytes: gone.reduce((total, { size }) => total + size, 0)
-  }
-  return collected
+  if (gone.length > 0) yield* journaled(stream, { artifacts: gone.map(({ digest }) => digest) })
+  return { artifacts: gone.length, artifactBytes: gone.reduce((total, { size }) => total + size, 0) }
 })
 
 /** Does everything in one write, but deletes no blob, and rolls it back: what it counts is what would be done. */
@@ -218,14 +286,10 @@ const withoutTrace = Effect.fnUntraced(function* (plan: Plan): Effect.fn.Return<
   const writer = yield* DurableWriter
   const rolledBack = yield* writer
     .write(
-      Effect.gen(function* () {
-        const rows = yield* collectRows(plan)
-        const blobs = yield* oldBlobs(plan).pipe(
-          Stream.mapEffect((chunk) => collectBlobs(plan, chunk, () => Effect.void)),
-          Stream.runFold(() => none, add)
-        )
-        return yield* Effect.fail({ _tag: "Counted", collected: { ...rows, ...blobs } } as const)
-      })
+      Effect.flatMap(
+        collectAll(plan, () => Effect.void),
+        (collected) => Effect.fail({ _tag: "Counted", collected } as const)
+      )
     )
     .pipe(Effect.result)
   if (Result.isSuccess(rolledBack)) return rolledBack.success

@@ -161,6 +161,17 @@ export interface StoredLimits {
 }
 
 /**
+ * Where the entries begin that are beyond the limits, in the order of their last use, latest first, and of their keys.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface StoredCutoff {
+  readonly usedAt: number
+  readonly key: string
+}
+
+/**
  * What there is. Sizes are in bytes.
  *
  * @since 0.1.0
@@ -205,8 +216,15 @@ export class StepCacheStorage extends Context.Service<
       now: number,
       record: StoredRecord & { readonly value: string }
     ) => Effect.Effect<number, SqlError, WriteTransaction>
-    /** Takes the head of a key away if it names this row, and tells whether it did. The row stays. */
-    readonly remove: (key: string, ledger: number) => Effect.Effect<boolean, SqlError, WriteTransaction>
+    /**
+     * Takes the head of a key away if it names this row and, with `usedAt`, was not used since; tells whether it did. The
+     * row stays.
+     */
+    readonly remove: (
+      key: string,
+      ledger: number,
+      usedAt?: number
+    ) => Effect.Effect<boolean, SqlError, WriteTransaction>
     readonly touch: (now: number, key: string, ledger: number) => Effect.Effect<void, SqlError, WriteTransaction>
     /** Entries by key, behind a key, without their results. */
     readonly heads: (after: string, limit: number) => Effect.Effect<ReadonlyArray<StoredHead>, SqlError>
@@ -228,19 +246,30 @@ export class StepCacheStorage extends Context.Service<
       SqlError
     >
 
-    /** Entries beyond the limits: those that were used least lately. */
-    readonly beyond: (limits: StoredLimits) => Effect.Effect<ReadonlyArray<StoredHead>, SqlError>
-    /** Rows of the ledger that are no heads and were recorded before a time, and these rows. Gives their ids. */
-    readonly deleteLedger: (
+    /** Where entries begin to be beyond the limits, if some are: those that were used least lately. */
+    readonly cutoff: (limits: StoredLimits) => Effect.Effect<StoredCutoff | undefined, SqlError>
+    /** Entries at a cutoff and behind it, by key, behind a key. */
+    readonly beyond: (
+      cutoff: StoredCutoff,
+      after: string,
+      limit: number
+    ) => Effect.Effect<ReadonlyArray<StoredHead>, SqlError>
+    /** Ids of rows of the ledger that are no heads and were recorded before a time, in their order, behind an id. */
+    readonly outdated: (
       recordedBefore: number,
+      after: number,
+      limit: number
+    ) => Effect.Effect<ReadonlyArray<number>, SqlError>
+    /** Deletes those of the rows of the ledger that are no heads, and gives their ids. */
+    readonly deleteLedger: (
       ids: ReadonlyArray<number>
     ) => Effect.Effect<ReadonlyArray<number>, SqlError, WriteTransaction>
-    /** Results that no row of the ledger refers to. */
-    readonly deleteResults: Effect.Effect<
-      ReadonlyArray<{ readonly digest: string; readonly bytes: number }>,
-      SqlError,
-      WriteTransaction
-    >
+    /** Digests of results that no row of the ledger refers to, in their order, behind a digest. */
+    readonly unused: (after: string, limit: number) => Effect.Effect<ReadonlyArray<string>, SqlError>
+    /** Deletes those of the results that no row of the ledger refers to. */
+    readonly deleteResults: (
+      digests: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyArray<{ readonly digest: string; readonly bytes: number }>, SqlError, WriteTransaction>
     /** Those of the blobs that no row of the ledger refers to. */
     readonly unreferenced: (digests: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, SqlError>
     readonly stats: Effect.Effect<StoredStats, SqlError>

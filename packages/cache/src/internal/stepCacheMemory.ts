@@ -9,6 +9,7 @@ import type {
   StagedEvent,
   Staging,
   StepCacheStorage,
+  StoredCutoff,
   StoredHead,
   StoredLedgerRow
 } from "../StepCacheStorage.ts"
@@ -41,9 +42,10 @@ export const make: Effect.Effect<StepCacheStorage["Service"], never, DurableWrit
           put(state.heads, record.key, { ledger, usedAt: now }, undo)
           return ledger
         }),
-      remove: (key, ledger) =>
+      remove: (key, ledger, usedAt) =>
         change((state, undo) => {
-          if (state.heads.get(key)?.ledger !== ledger) return false
+          const head = state.heads.get(key)
+          if (head?.ledger !== ledger || (usedAt !== undefined && head.usedAt !== usedAt)) return false
           put(state.heads, key, undefined, undo)
           return true
         }),
@@ -174,41 +176,70 @@ const headOf = (state: State, key: string): StoredHead | undefined => {
 // collecting
 // ---------------------------------------------------------------------------------------------------------------------
 
-const collecting = ({
-  change,
-  look
-}: Access): Pick<
-  StepCacheStorage["Service"],
-  "beyond" | "deleteLedger" | "deleteResults" | "unreferenced" | "stats"
-> => ({
-  beyond: ({ maxBytes, maxEntries, usedBefore }) =>
+type Collecting =
+  | "cutoff"
+  | "beyond"
+  | "outdated"
+  | "deleteLedger"
+  | "unused"
+  | "deleteResults"
+  | "unreferenced"
+  | "stats"
+
+const collecting = ({ change, look }: Access): Pick<StepCacheStorage["Service"], Collecting> => ({
+  cutoff: ({ maxBytes, maxEntries, usedBefore }) =>
     look((state) => {
-      const heads = Array.from(state.heads.keys()).flatMap((key) => headOf(state, key) ?? [])
       let total = 0
-      return heads
-        .toSorted((a, b) => b.usedAt - a.usedAt || Text.compareBytes(a.key, b.key))
-        .filter((head, i) => {
+      return allHeads(state)
+        .toSorted(byLastUse)
+        .find((head, i) => {
           total += Buffer.byteLength(state.results.get(head.digest) ?? "")
           for (const size of blobsOf(head).values()) total += size
           return head.usedAt < usedBefore || i >= maxEntries || total > maxBytes
         })
-        .toSorted((a, b) => Text.compareBytes(a.key, b.key))
     }),
-  deleteLedger: (recordedBefore, ids) =>
-    change((state, undo) => {
-      const heads = new Set(Array.from(state.heads.values(), ({ ledger }) => ledger))
-      const deleted = Array.from(state.ledger.values())
-        .filter(({ ledger, recordedAt }) => !heads.has(ledger) && (recordedAt < recordedBefore || ids.includes(ledger)))
+  beyond: (cutoff, after, limit) =>
+    look((state) =>
+      allHeads(state)
+        .filter((head) => head.key > after && byLastUse(head, cutoff) >= 0)
+        .toSorted((a, b) => Text.compareBytes(a.key, b.key))
+        .slice(0, limit)
+    ),
+  outdated: (recordedBefore, after, limit) =>
+    look((state) =>
+      Array.from(state.ledger.values())
+        .filter((row) => row.ledger > after && row.recordedAt < recordedBefore && !isHead(state, row))
         .map(({ ledger }) => ledger)
-      for (const ledger of deleted) put(state.ledger, ledger, undefined, undo)
+        .toSorted((a, b) => a - b)
+        .slice(0, limit)
+    ),
+  deleteLedger: (ids) =>
+    change((state, undo) => {
+      const deleted = ids.filter((id) => {
+        const row = state.ledger.get(id)
+        return row !== undefined && !isHead(state, row)
+      })
+      for (const id of deleted) put(state.ledger, id, undefined, undo)
       return deleted
     }),
-  deleteResults: change((state, undo) => {
-    const used = new Set(Array.from(state.ledger.values(), ({ digest }) => digest))
-    const deleted = Array.from(state.results).filter(([digest]) => !used.has(digest))
-    for (const [digest] of deleted) put(state.results, digest, undefined, undo)
-    return deleted.map(([digest, value]) => ({ digest, bytes: Buffer.byteLength(value) }))
-  }),
+  unused: (after, limit) =>
+    look((state) => {
+      const used = usedResults(state)
+      return Array.from(state.results.keys())
+        .filter((digest) => digest > after && !used.has(digest))
+        .toSorted(Text.compareBytes)
+        .slice(0, limit)
+    }),
+  deleteResults: (digests) =>
+    change((state, undo) => {
+      const used = usedResults(state)
+      return digests.flatMap((digest) => {
+        const value = state.results.get(digest)
+        if (value === undefined || used.has(digest)) return []
+        put(state.results, digest, undefined, undo)
+        return [{ digest, bytes: Buffer.byteLength(value) }]
+      })
+    }),
   unreferenced: (digests) => look((state) => digests.filter((digest) => !referenced(state).has(digest))),
   stats: look((state) => {
     const origins = new Map<string | null, number>()
@@ -230,6 +261,17 @@ const collecting = ({
     }
   })
 })
+
+const allHeads = (state: State): ReadonlyArray<StoredHead> =>
+  Array.from(state.heads.keys()).flatMap((key) => headOf(state, key) ?? [])
+
+/** Latest first. */
+const byLastUse = (a: StoredCutoff, b: StoredCutoff): number => b.usedAt - a.usedAt || Text.compareBytes(a.key, b.key)
+
+const isHead = (state: State, { key, ledger }: StoredLedgerRow): boolean => state.heads.get(key)?.ledger === ledger
+
+const usedResults = (state: State): ReadonlySet<string> =>
+  new Set(Array.from(state.ledger.values(), ({ digest }) => digest))
 
 /** Sizes by digest. */
 const blobsOf = ({ artifacts }: StoredLedgerRow): ReadonlyMap<string, number> => {

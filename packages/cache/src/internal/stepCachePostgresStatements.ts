@@ -46,8 +46,11 @@ INSERT INTO strata_cache (key, ledger, used_at) SELECT key, id, $12::BIGINT FROM
 ON CONFLICT (key) DO NOTHING
 RETURNING ledger`
 
-/** Parameters: key, id of the ledger row. */
-export const remove = `DELETE FROM strata_cache WHERE key = $1 AND ledger = $2::BIGINT RETURNING 1`
+/** Parameters: key, id of the ledger row, time of its last use or null. */
+export const remove = `
+DELETE FROM strata_cache
+WHERE key = $1 AND ledger = $2::BIGINT AND ($3::BIGINT IS NULL OR used_at = $3::BIGINT)
+RETURNING 1`
 
 /** Parameters: key, id of the ledger row, time. */
 export const touch = `
@@ -168,35 +171,51 @@ SELECT id, digest, value FROM strata_cache_result WHERE id > $1::BIGINT ORDER BY
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Parameters: time, entries, bytes. */
-export const beyond = `
-SELECT ${record}, h.used_at FROM (
-  SELECT key, ledger, used_at,
-    row_number() OVER latest AS place,
-    sum(bytes) OVER latest AS total
+export const cutoff = `
+SELECT used_at, key FROM (
+  SELECT key, used_at, row_number() OVER latest AS place, sum(bytes) OVER latest AS total
   FROM (
-    SELECT h.key, h.ledger, h.used_at, octet_length(r.value) + coalesce(
+    SELECT h.key, h.used_at, octet_length(r.value) + coalesce(
       (SELECT sum(a.size) FROM strata_cache_ledger_artifact AS a WHERE a.ledger = h.ledger), 0
     ) AS bytes
     FROM ${ofHead}
   ) AS sized
   WINDOW latest AS (ORDER BY used_at DESC, key ROWS UNBOUNDED PRECEDING)
-) AS h
-JOIN strata_cache_ledger AS l ON l.id = h.ledger
-JOIN strata_cache_result AS r ON r.id = l.result
-WHERE h.used_at < $1::BIGINT OR h.place > $2::BIGINT OR h.total > $3::BIGINT
-ORDER BY h.key`
+) AS placed
+WHERE used_at < $1::BIGINT OR place > $2::BIGINT OR total > $3::BIGINT
+ORDER BY used_at DESC, key LIMIT 1`
 
-/** Parameters: time, ids as a JSON array. */
+/** Parameters: time and key of the cutoff, key to start after, limit. */
+export const beyond = `
+SELECT ${record}, h.used_at FROM ${ofHead}
+WHERE h.key > $3 AND (h.used_at < $1::BIGINT OR (h.used_at = $1::BIGINT AND h.key >= $2))
+ORDER BY h.key LIMIT $4::BIGINT`
+
+const isNoHead = "NOT EXISTS (SELECT 1 FROM strata_cache AS h WHERE h.key = l.key AND h.ledger = l.id)"
+
+const isUnused = "NOT EXISTS (SELECT 1 FROM strata_cache_ledger AS l WHERE l.result = r.id)"
+
+/** Parameters: time, id to start after, limit. */
+export const outdated = `
+SELECT l.id FROM strata_cache_ledger AS l
+WHERE l.id > $2::BIGINT AND l.recorded_at < $1::BIGINT AND ${isNoHead}
+ORDER BY l.id LIMIT $3::BIGINT`
+
+/** Parameter: ids as a JSON array. */
 export const deleteLedger = `
 DELETE FROM strata_cache_ledger AS l
-WHERE (l.recorded_at < $1::BIGINT
-    OR l.id IN (SELECT value::BIGINT FROM json_array_elements_text($2::JSON) AS value))
-  AND NOT EXISTS (SELECT 1 FROM strata_cache AS h WHERE h.key = l.key AND h.ledger = l.id)
+WHERE l.id IN (SELECT value::BIGINT FROM json_array_elements_text($1::JSON) AS value) AND ${isNoHead}
 RETURNING id`
 
+/** Parameters: digest to start after, limit. */
+export const unused = `
+SELECT r.digest FROM strata_cache_result AS r WHERE r.digest > $1 AND ${isUnused}
+ORDER BY r.digest LIMIT $2::BIGINT`
+
+/** Parameter: digests as a JSON array. */
 export const deleteResults = `
 DELETE FROM strata_cache_result AS r
-WHERE NOT EXISTS (SELECT 1 FROM strata_cache_ledger AS l WHERE l.result = r.id)
+WHERE r.digest IN (SELECT value FROM json_array_elements_text($1::JSON) AS value) AND ${isUnused}
 RETURNING digest, octet_length(value)`
 
 /** Parameter: digests as a JSON array. */

@@ -44,7 +44,8 @@ export const make: Effect.Effect<StepCacheStorage["Service"], SqlError | Migrato
         yield* run(Statements.insertHead, [ledger, now])
         return ledger
       }),
-      remove: (key, ledger) => Effect.map(run(Statements.remove, [key, ledger]), (rows) => rows.length > 0),
+      remove: (key, ledger, usedAt) =>
+        Effect.map(run(Statements.remove, [key, ledger, usedAt ?? null]), (rows) => rows.length > 0),
       touch: (now, key, ledger) => Effect.asVoid(run(Statements.touch, [key, ledger, now])),
       heads: (after, limit) => Effect.map(run(Statements.heads, [after, limit]), (rows) => rows.map(toHead)),
       withRestoring: withRestoring(run),
@@ -250,18 +251,36 @@ const withLargeCache = <A, E, R>(run: Rows.Run, effect: Effect.Effect<A, E, R>) 
 // collecting
 // ---------------------------------------------------------------------------------------------------------------------
 
-const collecting = (
-  run: Rows.Run
-): Pick<StepCacheStorage["Service"], "beyond" | "deleteLedger" | "deleteResults" | "unreferenced" | "stats"> => ({
-  beyond: ({ maxBytes, maxEntries, usedBefore }) =>
-    Effect.map(run(Statements.beyond, [usedBefore, maxEntries, maxBytes]), (rows) => rows.map(toHead)),
-  deleteLedger: (recordedBefore, ids) =>
-    Effect.map(run(Statements.deleteLedger, [recordedBefore, JSON.stringify(ids)]), (rows) =>
+type Collecting =
+  | "cutoff"
+  | "beyond"
+  | "outdated"
+  | "deleteLedger"
+  | "unused"
+  | "deleteResults"
+  | "unreferenced"
+  | "stats"
+
+const collecting = (run: Rows.Run): Pick<StepCacheStorage["Service"], Collecting> => ({
+  cutoff: ({ maxBytes, maxEntries, usedBefore }) =>
+    Effect.map(
+      run(Statements.cutoff, [usedBefore, maxEntries, maxBytes]),
+      ([row]) => row && { usedAt: Rows.integer(row[0]), key: Rows.text(row[1]) }
+    ),
+  beyond: ({ key, usedAt }, after, limit) =>
+    Effect.map(run(Statements.beyond, [usedAt, key, after, limit]), (rows) => rows.map(toHead)),
+  outdated: (recordedBefore, after, limit) =>
+    Effect.map(run(Statements.outdated, [recordedBefore, after, limit]), (rows) =>
       rows.map((row) => Rows.integer(row[0]))
     ),
-  deleteResults: Effect.map(run(Statements.deleteResults), (rows) =>
-    rows.map((row) => ({ digest: Rows.text(row[0]), bytes: Rows.integer(row[1]) }))
-  ),
+  deleteLedger: (ids) =>
+    Effect.map(run(Statements.deleteLedger, [JSON.stringify(ids)]), (rows) => rows.map((row) => Rows.integer(row[0]))),
+  unused: (after, limit) =>
+    Effect.map(run(Statements.unused, [after, limit]), (rows) => rows.map((row) => Rows.text(row[0]))),
+  deleteResults: (digests) =>
+    Effect.map(run(Statements.deleteResults, [JSON.stringify(digests)]), (rows) =>
+      rows.map((row) => ({ digest: Rows.text(row[0]), bytes: Rows.integer(row[1]) }))
+    ),
   unreferenced: (digests) =>
     Effect.map(run(Statements.unreferenced, [JSON.stringify(digests)]), (rows) => rows.map((row) => Rows.text(row[0]))),
   stats: Effect.map(Effect.all([run(Statements.origins), run(Statements.stats)]), ([origins, [row]]) => ({

@@ -32,8 +32,9 @@ RETURNING id`
 export const insertHead = `
 INSERT INTO strata_cache (key, ledger, used_at) SELECT key, id, ?2 FROM strata_cache_ledger WHERE id = ?1`
 
-/** Parameters: key, id of the ledger row. */
-export const remove = `DELETE FROM strata_cache WHERE key = ?1 AND ledger = ?2 RETURNING 1`
+/** Parameters: key, id of the ledger row, time of its last use or null. */
+export const remove = `
+DELETE FROM strata_cache WHERE key = ?1 AND ledger = ?2 AND (?3 IS NULL OR used_at = ?3) RETURNING 1`
 
 /** Parameters: key, id of the ledger row, time. */
 export const touch = `UPDATE strata_cache SET used_at = ?3 WHERE key = ?1 AND ledger = ?2 AND used_at < ?3`
@@ -177,34 +178,47 @@ export const results = "SELECT id, digest, value FROM strata_cache_result WHERE 
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Parameters: time, entries, bytes. */
-export const beyond = `
-SELECT ${record}, h.used_at FROM (
-  SELECT key, ledger, used_at,
-    row_number() OVER latest AS place,
-    sum(bytes) OVER latest AS total
+export const cutoff = `
+SELECT used_at, key FROM (
+  SELECT key, used_at, row_number() OVER latest AS place, sum(bytes) OVER latest AS total
   FROM (
-    SELECT h.key, h.ledger, h.used_at, octet_length(r.value) + ifnull(
+    SELECT h.key, h.used_at, octet_length(r.value) + ifnull(
       (SELECT sum(a.size) FROM strata_cache_ledger_artifact AS a WHERE a.ledger = h.ledger), 0
     ) AS bytes
     FROM ${ofHead}
   )
   WINDOW latest AS (ORDER BY used_at DESC, key ROWS UNBOUNDED PRECEDING)
-) AS h
-CROSS JOIN strata_cache_ledger AS l ON l.id = h.ledger
-CROSS JOIN strata_cache_result AS r ON r.id = l.result
-WHERE h.used_at < ?1 OR h.place > ?2 OR h.total > ?3
-ORDER BY h.key`
+)
+WHERE used_at < ?1 OR place > ?2 OR total > ?3
+ORDER BY used_at DESC, key LIMIT 1`
 
-/** Parameters: time, ids as a JSON array. */
+/** Parameters: time and key of the cutoff, key to start after, limit. */
+export const beyond = `
+SELECT ${record}, h.used_at FROM ${ofHead}
+WHERE h.key > ?3 AND (h.used_at < ?1 OR (h.used_at = ?1 AND h.key >= ?2))
+ORDER BY h.key LIMIT ?4`
+
+const isNoHead = "NOT EXISTS (SELECT 1 FROM strata_cache AS h WHERE h.key = l.key AND h.ledger = l.id)"
+
+const isUnused = "NOT EXISTS (SELECT 1 FROM strata_cache_ledger AS l WHERE l.result = r.id)"
+
+/** Parameters: time, id to start after, limit. */
+export const outdated = `
+SELECT l.id FROM strata_cache_ledger AS l WHERE l.id > ?2 AND l.recorded_at < ?1 AND ${isNoHead}
+ORDER BY l.id LIMIT ?3`
+
+/** Parameter: ids as a JSON array. */
 export const deleteLedger = `
-DELETE FROM strata_cache_ledger AS l
-WHERE (l.recorded_at < ?1 OR l.id IN (SELECT value FROM json_each(?2)))
-  AND NOT EXISTS (SELECT 1 FROM strata_cache AS h WHERE h.key = l.key AND h.ledger = l.id)
+DELETE FROM strata_cache_ledger AS l WHERE l.id IN (SELECT value FROM json_each(?1)) AND ${isNoHead}
 RETURNING id`
 
+/** Parameters: digest to start after, limit. */
+export const unused = `
+SELECT r.digest FROM strata_cache_result AS r WHERE r.digest > ?1 AND ${isUnused} ORDER BY r.digest LIMIT ?2`
+
+/** Parameter: digests as a JSON array. */
 export const deleteResults = `
-DELETE FROM strata_cache_result AS r
-WHERE NOT EXISTS (SELECT 1 FROM strata_cache_ledger AS l WHERE l.result = r.id)
+DELETE FROM strata_cache_result AS r WHERE r.digest IN (SELECT value FROM json_each(?1)) AND ${isUnused}
 RETURNING digest, octet_length(value)`
 
 /** Parameter: digests as a JSON array. */

@@ -4,6 +4,8 @@
  * @since 0.1.0
  */
 import { assert, describe, it } from "@effect/vitest"
+import { DurableWriter } from "@strata/durable/DurableWriter"
+import { Journal } from "@strata/journal/Journal"
 import type { JournalStorage } from "@strata/journal/JournalStorage"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -11,6 +13,7 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import { ArtifactStore } from "../ArtifactStore.ts"
+import * as CacheEvents from "../CacheEvents.ts"
 import * as CacheTable from "../CacheTable.ts"
 import * as Collector from "../Collector.ts"
 import { StepCache, layer as layerOf } from "../StepCache.ts"
@@ -103,6 +106,40 @@ export const collectorSuite = <E>(name: string, tier: CollectorTier<E>): void =>
         assert.deepStrictEqual(missing, [])
       }))
 
+    test("spares an entry that is used after it was found to be beyond the limits", () =>
+      Effect.gen(function* () {
+        yield* record(["a", "b"])
+        yield* TestClock.adjust("2 hours")
+        const storage = yield* StepCacheStorage
+        const cache = yield* StepCache
+        const use = cache.get(Entries.keyOf("a"))
+        const lookedAt = StepCacheStorage.of({
+          ...storage,
+          beyond: (cutoff, after, limit) =>
+            Effect.tap(storage.beyond(cutoff, after, limit), () => Effect.ignore(use, { log: true }))
+        })
+        const collected = yield* Effect.provideService(
+          Collector.collect({ maxAge: "1 hour" }),
+          StepCacheStorage,
+          lookedAt
+        )
+        assert.deepInclude(collected, { entries: 1, ledger: 1 })
+        assert.deepStrictEqual(yield* present(["a", "b"]), ["a"])
+        assert.deepStrictEqual(yield* CacheTable.verify(), sound)
+      }))
+
+    test("takes much in several writes, and tells all of it", () =>
+      Effect.gen(function* () {
+        yield* DurableWriter.use((writer) => writer.write(recordMany(1001)))
+        const before = yield* collectedEvents
+        const collected = yield* Collector.collect({ maxEntries: 0 })
+        assert.deepInclude(collected, { entries: 1001, ledger: 1001, results: 1001 })
+        // Two for the entries with their rows of the ledger, and two for the results.
+        assert.strictEqual((yield* collectedEvents) - before, 4)
+        assert.deepStrictEqual(yield* CacheTable.verify(), sound)
+        assert.deepStrictEqual(yield* Collector.collect({ maxEntries: 0 }), nothing)
+      }))
+
     test("what a crash left is taken by the next run", () =>
       Effect.gen(function* () {
         yield* record(["a", "b", "c"])
@@ -171,6 +208,22 @@ const record = (names: ReadonlyArray<string>) =>
       )
     })
   )
+
+const recordMany = (count: number) =>
+  StepCache.use((cache) =>
+    Effect.forEach(
+      Array.from({ length: count }, (_, i) => `${i}`),
+      (name) => Effect.flatMap(Entries.entryOf(Entries.keyOf(name), name), (entry) => cache.put(entry))
+    )
+  )
+
+/** How often a collection was journaled. */
+const collectedEvents = Journal.use((journal) =>
+  Effect.map(
+    journal.read({ stream: CacheEvents.stream, types: [CacheEvents.Collected.type] }),
+    (events) => events.length
+  )
+)
 
 const present = (names: ReadonlyArray<string>) =>
   Effect.filter(names, (name) =>
