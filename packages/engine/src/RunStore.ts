@@ -101,14 +101,23 @@ export interface Claimed {
 }
 
 /**
+ * Names an attempt of an activity of a run.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Attempt {
+  readonly name: string
+  readonly attempt: number
+}
+
+/**
  * The outcome of an attempt of an activity.
  *
  * @since 0.1.0
  * @category models
  */
-export interface ActivityOutcome {
-  readonly name: string
-  readonly attempt: number
+export interface ActivityOutcome extends Attempt {
   /** JSON. */
   readonly exit: string
   /** Of that text. */
@@ -167,6 +176,30 @@ export interface OwnedRun extends Claimed {
 }
 
 /**
+ * Where a completed run stands in the order in which runs settled.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface SettledPosition {
+  /** Milliseconds since the epoch. */
+  readonly settledAt: number
+  readonly id: number
+}
+
+/**
+ * A completed run. It is `needed` while a run that has waited for it has not settled, as that asks for its result again
+ * whenever it is replayed.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface SettledRun extends SettledPosition {
+  readonly executionId: string
+  readonly needed: boolean
+}
+
+/**
  * A process that runs workflows.
  *
  * @since 0.1.0
@@ -202,7 +235,10 @@ export class RunStore extends Context.Service<
       now: number,
       runs: ReadonlyArray<NewRun>
     ) => Effect.Effect<ReadonlyArray<StoredRun>, SqlError, WriteTransaction>
-    /** Makes a further run wait for the completion of one that is not completed; gives whether it is not. */
+    /**
+     * Makes a further run one that waits for this one, which is kept for as long as this run is, and gives whether the
+     * run is open: not completed.
+     */
     readonly await: (executionId: string, parent: string) => Effect.Effect<boolean, SqlError, WriteTransaction>
     /** Keeps outcomes, each once. Gives the places in the list of those that were kept. */
     readonly record: (
@@ -270,31 +306,42 @@ export class RunStore extends Context.Service<
       readonly before: number
       readonly limit: number
     }) => Effect.Effect<ReadonlyArray<StoredRun>, SqlError>
-    /** Completed runs that settled before `settledBefore`, oldest first. */
-    readonly settled: (settledBefore: number, limit: number) => Effect.Effect<ReadonlyArray<StoredRun>, SqlError>
+    /** Completed runs behind `after`, up to and with `upTo`, in the order in which they settled. */
+    readonly settled: (options: {
+      readonly after: SettledPosition
+      readonly upTo: SettledPosition
+      readonly limit: number
+    }) => Effect.Effect<ReadonlyArray<SettledRun>, SqlError>
+    /** The completed run behind which exactly `count` others have settled, if there is one. */
+    readonly settledBeyond: (count: number) => Effect.Effect<SettledPosition | undefined, SqlError>
 
     /**
-     * Takes outcomes from a run, and takes the run from its owner, who abandons it. `result` and `interruption`: takes
-     * that from it too. Unless it is still completed it is held then, and waits for an explicit wake.
+     * Takes outcomes from a run, and takes the run from its owner, who abandons it. `result`: takes that from it too.
+     * `interrupted`: what it was asked for now; unchanged when absent. Unless it is still completed it is held then, and
+     * waits for an explicit wake.
      */
     readonly rewind: (
       now: number,
       executionId: string,
       options: {
-        readonly outcomes: ReadonlyArray<{ readonly name: string; readonly attempt: number }>
+        readonly outcomes: ReadonlyArray<Attempt>
         readonly result: boolean
-        readonly interruption: boolean
+        readonly interrupted?: Interruption | undefined
       }
     ) => Effect.Effect<StoredRun | undefined, SqlError, WriteTransaction>
-    /** Starts a run, held, with the payload and those outcomes of another one. Gives it, or nothing when its id is taken. */
+    /**
+     * Starts a run, held, with the payload and those outcomes of another one. Gives it, or nothing when its id is taken.
+     */
     readonly fork: (
       now: number,
       from: string,
       to: string,
-      outcomes: ReadonlyArray<{ readonly name: string; readonly attempt: number }>
+      options: { readonly outcomes: ReadonlyArray<Attempt>; readonly interrupted: Interruption }
     ) => Effect.Effect<StoredRun | undefined, SqlError, WriteTransaction>
-    /** Removes runs that are completed, with their outcomes, and gives how many there were. */
+    /** Removes runs that are completed and not needed, with their outcomes, and gives how many there were. */
     readonly remove: (executionIds: ReadonlyArray<string>) => Effect.Effect<number, SqlError, WriteTransaction>
+    /** Removes a run with its outcomes, in whatever state it is. Its owner abandons it. */
+    readonly discard: (executionId: string) => Effect.Effect<void, SqlError, WriteTransaction>
   }
 >()("@strata/engine/RunStore") {}
 

@@ -61,6 +61,14 @@ export * as Recorder from "./Recorder.ts"
 /**
  * @since 0.1.0
  */
+export * as Retention from "./Retention.ts"
+/**
+ * @since 0.1.0
+ */
+export * as RetentionMetrics from "./RetentionMetrics.ts"
+/**
+ * @since 0.1.0
+ */
 export * as RunEvents from "./RunEvents.ts"
 /**
  * @since 0.1.0

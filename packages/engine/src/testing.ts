@@ -25,6 +25,13 @@ export {
    */
   deferredStoreSuite
 } from "./testing/deferredStoreSuite.ts"
+export {
+  /**
+   * @since 0.1.0
+   * @category suites
+   */
+  retentionSuite
+} from "./testing/retentionSuite.ts"
 export type {
   /**
    * @since 0.1.0

@@ -2,7 +2,17 @@ import { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { SqlError } from "effect/sql/SqlError"
-import type { ActivityOutcome, Claimed, RunStore, StoredOwner, StoredRun, Wake, Waker } from "../RunStore.ts"
+import type {
+  ActivityOutcome,
+  Claimed,
+  RunStore,
+  SettledPosition,
+  SettledRun,
+  StoredOwner,
+  StoredRun,
+  Wake,
+  Waker
+} from "../RunStore.ts"
 import * as RunRows from "./runRows.ts"
 
 type Store = RunStore["Service"]
@@ -115,11 +125,11 @@ const running = ({ change }: Access): Pick<Store, "start" | "await" | "record" |
   await: (executionId, parent) =>
     change((state, undo) => {
       const run = state.runs.get(executionId)
-      if (run === undefined || run.status === "completed") return false
+      if (run === undefined) return false
       if (run.parent !== parent) {
         put(state.waiters, run.id, new Set([...(state.waiters.get(run.id) ?? []), parent]), undo)
       }
-      return true
+      return run.status !== "completed"
     }),
 
   record: (_now, outcomes) =>
@@ -163,7 +173,6 @@ const running = ({ change }: Access): Pick<Store, "start" | "await" | "record" |
         completed.push(run.id)
         if (run.parent !== null) waiting.add(run.parent)
         for (const parent of state.waiters.get(run.id) ?? []) waiting.add(parent)
-        put(state.waiters, run.id, undefined, undo)
       }
       return { completed, waiting: [...waiting] }
     }),
@@ -259,7 +268,9 @@ const sorted = (state: State, filter: (run: StoredRun) => boolean): ReadonlyArra
 // reading
 // ---------------------------------------------------------------------------------------------------------------------
 
-const reading = ({ look }: Access): Pick<Store, "find" | "outcomes" | "completedOf" | "list" | "settled"> => ({
+const reading = ({
+  look
+}: Access): Pick<Store, "find" | "outcomes" | "completedOf" | "list" | "settled" | "settledBeyond"> => ({
   find: (executionIds) =>
     look((state) =>
       [...new Set(executionIds)].flatMap((id) => state.runs.get(id) ?? []).toSorted((a, b) => a.id - b.id)
@@ -279,20 +290,42 @@ const reading = ({ look }: Access): Pick<Store, "find" | "outcomes" | "completed
         .toReversed()
         .slice(0, limit)
     ),
-  settled: (settledBefore, limit) =>
+  settled: ({ after, limit, upTo }) =>
     look((state) =>
-      sorted(state, ({ settledAt }) => settledAt !== null && settledAt < settledBefore)
-        .toSorted((a, b) => a.settledAt! - b.settledAt!)
+      settled(state)
+        .filter((run) => inOrder(after, run) < 0 && inOrder(run, upTo) <= 0)
         .slice(0, limit)
-    )
+    ),
+  settledBeyond: (count) => look((state) => settled(state).at(-1 - count))
 })
+
+/** In the order in which they settled. */
+const settled = (state: State): ReadonlyArray<SettledRun> =>
+  [...state.runs.values()]
+    .flatMap((run) => (run.settledAt === null ? [] : [toSettled(state, run, run.settledAt)]))
+    .toSorted(inOrder)
+
+const toSettled = (state: State, run: StoredRun, settledAt: number): SettledRun => ({
+  settledAt,
+  id: run.id,
+  executionId: run.executionId,
+  needed: isNeeded(state, run)
+})
+
+const inOrder = (a: SettledPosition, b: SettledPosition): number => a.settledAt - b.settledAt || a.id - b.id
+
+const isNeeded = (state: State, { id, parent }: StoredRun): boolean =>
+  [...(parent === null ? [] : [parent]), ...(state.waiters.get(id) ?? [])].some((waiting) => {
+    const run = state.runs.get(waiting)
+    return run !== undefined && run.status !== "completed"
+  })
 
 // ---------------------------------------------------------------------------------------------------------------------
 // changing
 // ---------------------------------------------------------------------------------------------------------------------
 
-const changing = ({ change }: Access): Pick<Store, "rewind" | "fork" | "remove"> => ({
-  rewind: (now, executionId, { interruption, outcomes, result }) =>
+const changing = ({ change }: Access): Pick<Store, "rewind" | "fork" | "remove" | "discard"> => ({
+  rewind: (now, executionId, { interrupted, outcomes, result }) =>
     change((state, undo) => {
       const run = state.runs.get(executionId)
       if (run === undefined) return undefined
@@ -308,7 +341,7 @@ const changing = ({ change }: Access): Pick<Store, "rewind" | "fork" | "remove">
           cause: null,
           result: result ? null : run.result,
           settledAt: result ? null : run.settledAt,
-          interrupted: interruption ? "none" : run.interrupted,
+          interrupted: interrupted ?? run.interrupted,
           owner: null,
           fence: run.fence + 1,
           updatedAt: now
@@ -317,7 +350,7 @@ const changing = ({ change }: Access): Pick<Store, "rewind" | "fork" | "remove">
       )
     }),
 
-  fork: (now, from, to, outcomes) =>
+  fork: (now, from, to, { interrupted, outcomes }) =>
     change((state, undo) => {
       const source = state.runs.get(from)
       if (source === undefined || state.runs.has(to)) return undefined
@@ -329,7 +362,8 @@ const changing = ({ change }: Access): Pick<Store, "rewind" | "fork" | "remove">
         parent: null,
         owner: null
       })
-      const forked = insert(state, { ...started, status: "suspended", held: true }, undo)
+      // The fence tells that it has a past.
+      const forked = insert(state, { ...started, status: "suspended", held: true, interrupted, fence: 1 }, undo)
       const rows = state.outcomes.get(source.id)
       for (const outcome of outcomes) {
         const row = rows?.get(key(outcome))
@@ -340,13 +374,23 @@ const changing = ({ change }: Access): Pick<Store, "rewind" | "fork" | "remove">
 
   remove: (executionIds) =>
     change((state, undo) => {
-      const runs = executionIds.flatMap((id) => state.runs.get(id) ?? []).filter(({ status }) => status === "completed")
-      for (const { executionId, id } of runs) {
-        put(state.runs, executionId, undefined, undo)
-        put(state.executionIds, id, undefined, undo)
-        put(state.outcomes, id, undefined, undo)
-        put(state.waiters, id, undefined, undo)
-      }
+      const runs = executionIds
+        .flatMap((id) => state.runs.get(id) ?? [])
+        .filter((run) => run.status === "completed" && !isNeeded(state, run))
+      for (const run of runs) drop(state, run, undo)
       return runs.length
+    }),
+
+  discard: (executionId) =>
+    change((state, undo) => {
+      const run = state.runs.get(executionId)
+      if (run !== undefined) drop(state, run, undo)
     })
 })
+
+const drop = (state: State, { executionId, id }: StoredRun, undo: Array<Undo>): void => {
+  put(state.runs, executionId, undefined, undo)
+  put(state.executionIds, id, undefined, undo)
+  put(state.outcomes, id, undefined, undo)
+  put(state.waiters, id, undefined, undo)
+}

@@ -47,7 +47,7 @@ SELECT id FROM strata_run WHERE execution_id = $1 AND status <> 'completed' FOR 
 /** Parameters: execution id, parent. */
 export const addWaiter = `
 INSERT INTO strata_run_waiter (run, parent)
-SELECT id, $2 FROM strata_run WHERE execution_id = $1 AND parent IS DISTINCT FROM $2
+SELECT id, $2 FROM strata_run WHERE execution_id = $1 AND parent IS DISTINCT FROM $2 FOR KEY SHARE
 ON CONFLICT DO NOTHING`
 
 /** Parameters: `[[id, fence, name, attempt, exit, digest], …]` as JSON, time. */
@@ -97,10 +97,9 @@ WHERE r.id = b.id AND r.fence = b.fence AND r.status = 'running'
 RETURNING r.id, r.parent`
 
 /** Parameter: ids as a JSON array. */
-export const takeWaiters = `
-DELETE FROM strata_run_waiter
-WHERE run IN (SELECT value::BIGINT FROM json_array_elements_text($1::JSON) AS value)
-RETURNING parent`
+export const waiters = `
+SELECT parent FROM strata_run_waiter
+WHERE run IN (SELECT value::BIGINT FROM json_array_elements_text($1::JSON) AS value)`
 
 const starts = "(r.status = 'suspended' AND (r.held = 0 OR b.explicit = 1))"
 
@@ -201,10 +200,27 @@ SELECT ${columns("r")} FROM strata_run AS r
 WHERE r.id < $1::BIGINT AND ($2::TEXT IS NULL OR r.status = $2) AND ($3::TEXT IS NULL OR r.workflow = $3)
 ORDER BY r.id DESC LIMIT $4::BIGINT`
 
-/** Parameters: time, limit. */
+/** Of a run `r`: whether one that has waited for it is not completed. */
+const needed = `(
+    EXISTS (SELECT 1 FROM strata_run AS p WHERE p.execution_id = r.parent AND p.status <> 'completed')
+    OR EXISTS (
+      SELECT 1 FROM strata_run_waiter AS w
+      JOIN strata_run AS p ON p.execution_id = w.parent AND p.status <> 'completed'
+      WHERE w.run = r.id
+    )
+  )`
+
+/** Parameters: settled at and id to begin behind, the same to end with, limit. */
 export const settled = `
-SELECT ${columns("r")} FROM strata_run AS r
-WHERE r.settled_at IS NOT NULL AND r.settled_at < $1::BIGINT ORDER BY r.settled_at, r.id LIMIT $2::BIGINT`
+SELECT r.settled_at, r.id, r.execution_id, ${needed}::INTEGER FROM strata_run AS r
+WHERE r.settled_at IS NOT NULL AND r.settled_at BETWEEN $1::BIGINT AND $3::BIGINT
+  AND (r.settled_at, r.id) > ($1::BIGINT, $2::BIGINT) AND (r.settled_at, r.id) <= ($3::BIGINT, $4::BIGINT)
+ORDER BY r.settled_at, r.id LIMIT $5::BIGINT`
+
+/** Parameter: how many are behind it. */
+export const settledBeyond = `
+SELECT settled_at, id FROM strata_run
+WHERE settled_at IS NOT NULL ORDER BY settled_at DESC, id DESC LIMIT 1 OFFSET $1::BIGINT`
 
 // ---------------------------------------------------------------------------------------------------------------------
 // changing
@@ -220,7 +236,7 @@ WHERE run = (SELECT id FROM strata_run WHERE execution_id = $1) AND ${named("$2"
 
 const remains = "(r.status = 'completed' AND $2::INTEGER = 0)"
 
-/** Parameters: execution id, whether the result goes, whether the interruption goes, time. */
+/** Parameters: execution id, whether the result goes, interruption or null, time. */
 export const rewind = `
 UPDATE strata_run AS r SET
   status = CASE WHEN ${remains} THEN r.status ELSE 'suspended' END,
@@ -228,17 +244,20 @@ UPDATE strata_run AS r SET
   cause = NULL,
   result = CASE $2::INTEGER WHEN 0 THEN r.result END,
   settled_at = CASE $2::INTEGER WHEN 0 THEN r.settled_at END,
-  interrupted = CASE $3::INTEGER WHEN 0 THEN r.interrupted ELSE 'none' END,
+  interrupted = coalesce($3::TEXT, r.interrupted),
   owner = NULL,
   fence = r.fence + 1,
   updated_at = $4::BIGINT
 WHERE r.execution_id = $1
 RETURNING ${columns("r")}`
 
-/** Parameters: execution id, that of the new run, time. */
+/** The fence tells that it has a past. Parameters: execution id, that of the new run, interruption, time. */
 export const fork = `
-INSERT INTO strata_run AS r (execution_id, workflow, parent, payload, status, held, started_at, updated_at)
-SELECT $2, workflow, NULL, payload, 'suspended', 1, $3::BIGINT, $3::BIGINT FROM strata_run WHERE execution_id = $1
+INSERT INTO strata_run AS r (
+  execution_id, workflow, parent, payload, status, held, interrupted, fence, started_at, updated_at
+)
+SELECT $2, workflow, NULL, payload, 'suspended', 1, $3::TEXT, 1, $4::BIGINT, $4::BIGINT
+FROM strata_run WHERE execution_id = $1
 ON CONFLICT (execution_id) DO NOTHING
 RETURNING ${columns("r")}`
 
@@ -250,6 +269,8 @@ WHERE run = (SELECT id FROM strata_run WHERE execution_id = $1) AND ${named("$3"
 
 /** Parameter: execution ids as a JSON array. */
 export const remove = `
-DELETE FROM strata_run
-WHERE execution_id IN (SELECT json_array_elements_text($1::JSON)) AND status = 'completed'
-RETURNING id`
+DELETE FROM strata_run AS r
+WHERE r.execution_id IN (SELECT json_array_elements_text($1::JSON)) AND r.status = 'completed' AND NOT ${needed}
+RETURNING r.id`
+
+export const discard = `DELETE FROM strata_run WHERE execution_id = $1`

@@ -1,5 +1,15 @@
 import * as Rows from "@strata/durable/Rows"
-import type { ActivityOutcome, Interruption, OwnedRun, Status, StoredOwner, StoredRun, Wake } from "../RunStore.ts"
+import type {
+  ActivityOutcome,
+  Interruption,
+  OwnedRun,
+  SettledPosition,
+  SettledRun,
+  Status,
+  StoredOwner,
+  StoredRun,
+  Wake
+} from "../RunStore.ts"
 
 /** Read by position, see the columns of the statements. */
 export const toRun = (row: Rows.Values): StoredRun => ({
@@ -47,6 +57,17 @@ export const toOutcome = (row: Rows.Values): ActivityOutcome => ({
   attempt: Rows.integer(row[1]),
   exit: Rows.text(row[2]),
   digest: Rows.text(row[3])
+})
+
+export const toPosition = (row: Rows.Values): SettledPosition => ({
+  settledAt: Rows.integer(row[0]),
+  id: Rows.integer(row[1])
+})
+
+export const toSettled = (row: Rows.Values): SettledRun => ({
+  ...toPosition(row),
+  executionId: Rows.text(row[2]),
+  needed: Rows.integer(row[3]) === 1
 })
 
 /** A run that was inserted just now. */

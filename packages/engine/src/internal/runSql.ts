@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { ActivityOutcome, Claimed, RunStore } from "../RunStore.ts"
+import type { ActivityOutcome, Attempt, Claimed, RunStore } from "../RunStore.ts"
 import { migrationsPostgres } from "./runPostgresSchema.ts"
 import * as PostgresStatements from "./runPostgresStatements.ts"
 import * as RunRows from "./runRows.ts"
@@ -68,7 +68,7 @@ const running = (
 
   await: (executionId, parent) =>
     Effect.flatMap(run(Statements.isOpen, [executionId]), (rows) =>
-      rows.length === 0 ? Effect.succeed(false) : Effect.as(run(Statements.addWaiter, [executionId, parent]), true)
+      Effect.as(run(Statements.addWaiter, [executionId, parent]), rows.length > 0)
     ),
 
   record: (now, outcomes) =>
@@ -100,7 +100,7 @@ const running = (
     ])
     const completed = rows.map((row) => Rows.integer(row[0]))
     const waiting = new Set(rows.flatMap((row) => Rows.textOrNull(row[1]) ?? []))
-    const others = yield* run(Statements.takeWaiters, [JSON.stringify(completed)])
+    const others = yield* run(Statements.waiters, [JSON.stringify(completed)])
     for (const row of others) waiting.add(Rows.text(row[0]))
     return { completed, waiting: [...waiting] }
   }),
@@ -171,7 +171,7 @@ const owning = (
 const reading = (
   run: Rows.Run,
   Statements: Statements
-): Pick<Store, "find" | "outcomes" | "completedOf" | "list" | "settled"> => ({
+): Pick<Store, "find" | "outcomes" | "completedOf" | "list" | "settled" | "settledBeyond"> => ({
   find: (executionIds) => Effect.map(run(Statements.find, [JSON.stringify(executionIds)]), RunRows.toRuns),
   outcomes: (id) => Effect.map(run(Statements.outcomes, [id]), (rows) => rows.map(RunRows.toOutcome)),
   completedOf: (executionIds) =>
@@ -182,22 +182,26 @@ const reading = (
     Effect.map(run(Statements.list, [before, status ?? null, workflow ?? null, limit]), (rows) =>
       rows.map(RunRows.toRun)
     ),
-  settled: (settledBefore, limit) =>
-    Effect.map(run(Statements.settled, [settledBefore, limit]), (rows) => rows.map(RunRows.toRun))
+  settled: ({ after, limit, upTo }) =>
+    Effect.map(run(Statements.settled, [after.settledAt, after.id, upTo.settledAt, upTo.id, limit]), (rows) =>
+      rows.map(RunRows.toSettled)
+    ),
+  settledBeyond: (count) =>
+    Effect.map(run(Statements.settledBeyond, [count]), ([row]) => row && RunRows.toPosition(row))
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
 // changing
 // ---------------------------------------------------------------------------------------------------------------------
 
-const changing = (run: Rows.Run, Statements: Statements): Pick<Store, "rewind" | "fork" | "remove"> => ({
-  rewind: Effect.fnUntraced(function* (now, executionId, { interruption, outcomes, result }) {
+const changing = (run: Rows.Run, Statements: Statements): Pick<Store, "rewind" | "fork" | "remove" | "discard"> => ({
+  rewind: Effect.fnUntraced(function* (now, executionId, { interrupted, outcomes, result }) {
     if (outcomes.length > 0) yield* run(Statements.dropOutcomes, [executionId, pairs(outcomes)])
-    const [row] = yield* run(Statements.rewind, [executionId, result ? 1 : 0, interruption ? 1 : 0, now])
+    const [row] = yield* run(Statements.rewind, [executionId, result ? 1 : 0, interrupted ?? null, now])
     return row && RunRows.toRun(row)
   }),
-  fork: Effect.fnUntraced(function* (now, from, to, outcomes) {
-    const [row] = yield* run(Statements.fork, [from, to, now])
+  fork: Effect.fnUntraced(function* (now, from, to, { interrupted, outcomes }) {
+    const [row] = yield* run(Statements.fork, [from, to, interrupted, now])
     if (row === undefined) return undefined
     const forked = RunRows.toRun(row)
     if (outcomes.length > 0) yield* run(Statements.copyOutcomes, [from, forked.id, pairs(outcomes)])
@@ -205,8 +209,9 @@ const changing = (run: Rows.Run, Statements: Statements): Pick<Store, "rewind" |
   }),
   remove: Effect.fnUntraced(function* (executionIds) {
     return (yield* run(Statements.remove, [JSON.stringify(executionIds)])).length
-  })
+  }),
+  discard: (executionId) => Effect.asVoid(run(Statements.discard, [executionId]))
 })
 
-const pairs = (outcomes: ReadonlyArray<{ readonly name: string; readonly attempt: number }>): string =>
+const pairs = (outcomes: ReadonlyArray<Attempt>): string =>
   JSON.stringify(outcomes.map(({ attempt, name }) => [name, attempt]))

@@ -66,8 +66,8 @@ WHERE strata_run.id = j.id
 RETURNING id, parent`
 
 /** Parameter: ids as a JSON array. */
-export const takeWaiters = `
-DELETE FROM strata_run_waiter WHERE run IN (SELECT value FROM json_each(?1)) RETURNING parent`
+export const waiters = `
+SELECT w.parent FROM json_each(?1) AS b CROSS JOIN strata_run_waiter AS w ON w.run = b.value`
 
 const starts = "(r.status = 'suspended' AND (r.held = 0 OR b.value ->> 1))"
 
@@ -172,10 +172,27 @@ SELECT ${columns} FROM strata_run
 WHERE id < ?1 AND (?2 IS NULL OR status = ?2) AND (?3 IS NULL OR workflow = ?3)
 ORDER BY id DESC LIMIT ?4`
 
-/** Parameters: time, limit. */
+/** Of a run `r`: whether one that has waited for it is not completed. */
+const needed = `(
+    EXISTS (SELECT 1 FROM strata_run AS p WHERE p.execution_id = r.parent AND p.status <> 'completed')
+    OR EXISTS (
+      SELECT 1 FROM strata_run_waiter AS w
+      CROSS JOIN strata_run AS p ON p.execution_id = w.parent AND p.status <> 'completed'
+      WHERE w.run = r.id
+    )
+  )`
+
+/** Parameters: settled at and id to begin behind, the same to end with, limit. */
 export const settled = `
-SELECT ${columns} FROM strata_run INDEXED BY strata_run_settled
-WHERE settled_at IS NOT NULL AND settled_at < ?1 ORDER BY settled_at, id LIMIT ?2`
+SELECT r.settled_at, r.id, r.execution_id, ${needed} FROM strata_run AS r INDEXED BY strata_run_settled
+WHERE r.settled_at IS NOT NULL AND r.settled_at BETWEEN ?1 AND ?3
+  AND (r.settled_at, r.id) > (?1, ?2) AND (r.settled_at, r.id) <= (?3, ?4)
+ORDER BY r.settled_at, r.id LIMIT ?5`
+
+/** Parameter: how many are behind it. */
+export const settledBeyond = `
+SELECT settled_at, id FROM strata_run INDEXED BY strata_run_settled
+WHERE settled_at IS NOT NULL ORDER BY settled_at DESC, id DESC LIMIT 1 OFFSET ?1`
 
 // ---------------------------------------------------------------------------------------------------------------------
 // changing
@@ -187,7 +204,7 @@ DELETE FROM strata_run_activity
 WHERE run = (SELECT id FROM strata_run WHERE execution_id = ?1)
   AND (name, attempt) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?2))`
 
-/** Parameters: execution id, whether the result goes, whether the interruption goes, time. */
+/** Parameters: execution id, whether the result goes, interruption or null, time. */
 export const rewind = `
 UPDATE strata_run SET
   status = iif(status = 'completed' AND NOT ?2, status, 'suspended'),
@@ -195,17 +212,19 @@ UPDATE strata_run SET
   cause = NULL,
   result = iif(?2, NULL, result),
   settled_at = iif(?2, NULL, settled_at),
-  interrupted = iif(?3, 'none', interrupted),
+  interrupted = ifnull(?3, interrupted),
   owner = NULL,
   fence = fence + 1,
   updated_at = ?4
 WHERE execution_id = ?1
 RETURNING ${columns}`
 
-/** Parameters: execution id, that of the new run, time. */
+/** The fence tells that it has a past. Parameters: execution id, that of the new run, interruption, time. */
 export const fork = `
-INSERT INTO strata_run (execution_id, workflow, parent, payload, status, held, started_at, updated_at)
-SELECT ?2, workflow, NULL, payload, 'suspended', 1, ?3, ?3 FROM strata_run WHERE execution_id = ?1
+INSERT INTO strata_run (
+  execution_id, workflow, parent, payload, status, held, interrupted, fence, started_at, updated_at
+)
+SELECT ?2, workflow, NULL, payload, 'suspended', 1, ?3, 1, ?4, ?4 FROM strata_run WHERE execution_id = ?1
 ON CONFLICT (execution_id) DO NOTHING
 RETURNING ${columns}`
 
@@ -218,6 +237,8 @@ WHERE run = (SELECT id FROM strata_run WHERE execution_id = ?1)
 
 /** Parameter: execution ids as a JSON array. */
 export const remove = `
-DELETE FROM strata_run
-WHERE execution_id IN (SELECT value FROM json_each(?1)) AND status = 'completed'
+DELETE FROM strata_run AS r
+WHERE r.execution_id IN (SELECT value FROM json_each(?1)) AND r.status = 'completed' AND NOT ${needed}
 RETURNING id`
+
+export const discard = `DELETE FROM strata_run WHERE execution_id = ?1`

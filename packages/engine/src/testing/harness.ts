@@ -4,6 +4,7 @@
  *
  * @since 0.1.0
  */
+import { assert } from "@effect/vitest"
 import { type DurableWriter, write } from "@strata/durable/DurableWriter"
 import * as Checkpoint from "@strata/journal/Checkpoint"
 import * as Compaction from "@strata/journal/Compaction"
@@ -19,6 +20,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
 import { ClockStorage } from "../ClockStorage.ts"
 import * as ClockStore from "../ClockStore.ts"
 import * as DeferredClockFold from "../DeferredClockFold.ts"
@@ -103,13 +105,21 @@ export const services = (options?: {
  * @since 0.1.0
  * @category operations
  */
-export const start = (...executionIds: ReadonlyArray<string>) =>
+export const start = (...executionIds: ReadonlyArray<string>) => startChildren(null, ...executionIds)
+
+/**
+ * Starts runs that a parent waits for, with a row each.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const startChildren = (parent: string | null, ...executionIds: ReadonlyArray<string>) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const runs = executionIds.map((executionId) => ({
       executionId,
       workflow: "test",
-      parent: null,
+      parent,
       payload: "{}",
       owner: null
     }))
@@ -240,3 +250,18 @@ export const rows = Effect.fnUntraced(function* (...executionIds: ReadonlyArray<
 
 const byName = <A extends { readonly name: string }>(rows: ReadonlyArray<A>): ReadonlyArray<A> =>
   rows.toSorted((a, b) => (a.name < b.name ? -1 : 1))
+
+/**
+ * Looks until it holds, for a while of real time in which the clock of the test stands still.
+ *
+ * @since 0.1.0
+ * @category looks
+ */
+export const eventually = <E, R>(look: Effect.Effect<boolean, E, R>): Effect.Effect<void, E, R> =>
+  Effect.gen(function* () {
+    for (let i = 0; i < 3000; i++) {
+      if (yield* look) return
+      yield* TestClock.withLive(Effect.sleep(3))
+    }
+    assert.fail("it never holds")
+  })

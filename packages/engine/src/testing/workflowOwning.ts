@@ -39,10 +39,16 @@ export const workflowOwning = <E>(tier: WorkflowTier<E>): void => {
     Effect.gen(function* () {
       const Flow = Harness.define("Elsewhere")
       const client = yield* start()
+      const executionId = yield* client.run(Flow.executionId({ id: "a" }))
       const waiting = yield* Effect.forkChild(client.run(Flow.execute({ id: "a" })))
-      yield* Harness.moment
+      yield* client.run(
+        Harness.until(
+          "it is started",
+          RunStore.use((store) => store.find([executionId])),
+          (found) => found.length > 0
+        )
+      )
       const worker = yield* start(Flow.toLayer(() => Effect.succeed("done")))
-      const executionId = yield* worker.run(Flow.executionId({ id: "a" }))
       assert.deepStrictEqual(yield* worker.run(Harness.completed(Flow, executionId)), Exit.succeed("done"))
       assert.strictEqual(yield* signalling([client], Fiber.join(waiting)), "done")
     }))

@@ -159,11 +159,24 @@ export const make = Effect.fnUntraced(function* (
 
   /** Has the run wake a parent that it was not started by. Gives whether it will. */
   const awaitFor = (workflow: Workflow.Any, run: StoredRun, parent: string | null): Effect.Effect<boolean> =>
-    parent === null || run.parent === parent || run.status === "completed"
+    parent === null || run.parent === parent
       ? Effect.succeed(true)
       : writer
           .write(store.await(run.executionId, parent), { isolation: "read committed" })
           .pipe(Effect.catch(failed(workflow, run.executionId, "execute")))
+
+  /** Keeps a completed run for a parent that it was not started by. Gives whether it is still there. */
+  const keepFor = (workflow: Workflow.Any, run: StoredRun, parent: string | null): Effect.Effect<boolean> =>
+    parent === null || run.parent === parent
+      ? Effect.succeed(true)
+      : writer
+          .write(Effect.andThen(store.await(run.executionId, parent), store.find([run.executionId])), {
+            isolation: "read committed"
+          })
+          .pipe(
+            Effect.map(([found]) => found?.id === run.id),
+            Effect.catch(failed(workflow, run.executionId, "execute"))
+          )
 
   const execute: WorkflowEngine.Encoded["execute"] = Effect.fnUntraced(function* (workflow, options) {
     const { executionId } = options
@@ -176,18 +189,30 @@ export const make = Effect.fnUntraced(function* (
       }
     }
     const parent = options.detached === true ? null : (options.parent?.executionId ?? null)
-    if (!isHere(executionId)) yield* start(workflow, executionId, options.payload, parent)
+    const ensure = Effect.suspend(() =>
+      isHere(executionId) ? Effect.void : start(workflow, executionId, options.payload, parent)
+    )
+    yield* ensure
     if (options.discard) return
     while (true) {
       const live = runs.lives.get(executionId)
       let run: StoredRun | undefined
+      let kept = false
       if (live !== undefined && live.state === "driving" && live.registered.workflow._tag === workflow._tag) {
         if (!(yield* awaitFor(workflow, live.run, parent))) continue
+        kept = true
         run = yield* Deferred.await(live.outcome)
       }
       run ??= yield* find(workflow, executionId)
-      if (run === undefined) continue
-      if (run.result !== null) return yield* Effect.orDie(Codecs.complete(workflow, run.result, executionId))
+      if (run === undefined) {
+        // Somebody has removed it, see `Retention`.
+        yield* ensure
+        continue
+      }
+      if (run.result !== null) {
+        if (!kept && !(yield* keepFor(workflow, run, parent))) continue
+        return yield* Effect.orDie(Codecs.complete(workflow, run.result, executionId))
+      }
       if (isHere(executionId) && run.status === "running") continue
       if (yield* awaitFor(workflow, run, parent)) return yield* Codecs.suspended(run)
     }
