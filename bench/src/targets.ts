@@ -23,12 +23,16 @@ export const targets: ReadonlyArray<Target> = [
   { bench: "dirty-queue", case: "claim-1m", rival: "claim-1k", atLeast: 1 / 2 },
   { bench: "dirty-queue", case: "claim-1m-unanalyzed", rival: "claim-1k", atLeast: 1 / 2 },
   // A row may cost 1.3 times as much with 1,000,000 rows as with 10,000.
-  ...["record-ordered", "claim-ordered", "claim-random", "ack-ordered", "append"].map((name) => ({
+  ...["record-ordered", "claim-ordered", "claim-random", "ack-ordered", "append", "get", "put"].map((name) => ({
     bench: "growth",
     case: name,
     rival: "rows-10k",
     atLeast: 1 / 1.3
   })),
+  ...["end-to-end", "end-to-end-w1"].flatMap((name) => [
+    { bench: "queue-pg", case: name, rival: "graphile-worker", atLeast: 1 },
+    { bench: "queue-pg", case: name, rival: "pg-boss", atLeast: 2 }
+  ]),
   { bench: "journal", case: "fold", rival: "wanted", atLeast: 1 },
   { bench: "cache", case: "local-hit", rival: "sql-read", atLeast: 1 / 3 },
   // A tier that never answers may cost a commit no more than 5 % beside one that answers at once.
