@@ -73,6 +73,10 @@ export * as Refusal from "./Refusal.ts"
 /**
  * @since 0.1.0
  */
+export * as S3Cache from "./S3Cache.ts"
+/**
+ * @since 0.1.0
+ */
 export * as Signing from "./Signing.ts"
 /**
  * @since 0.1.0

@@ -63,6 +63,8 @@ export interface Upload<E, R> {
 export interface Answer {
   readonly status: number
   readonly headers: http.IncomingHttpHeaders
+  /** Whether the request was sent twice, as the connection broke before it was answered. */
+  readonly repeated: boolean
   /** To be run once. */
   readonly body: Stream.Stream<Uint8Array, CacheError>
 }
@@ -88,7 +90,11 @@ export const run = <E = never, R = never>(
     attempt(exchange, request.upload).pipe(
       Effect.catchIf(
         () => isStale(exchange),
-        () => Effect.flatMap(open(connection, request, false), (fresh) => attempt(fresh, request.upload))
+        () =>
+          Effect.map(
+            Effect.flatMap(open(connection, request, false), (fresh) => attempt(fresh, request.upload)),
+            (answer) => ({ ...answer, repeated: true })
+          )
       )
     )
   )
@@ -206,6 +212,7 @@ const attempt = <E, R>(
     Effect.map((response) => ({
       status: response.statusCode ?? 0,
       headers: response.headers,
+      repeated: false,
       body: Stream.fromPull(Effect.sync(() => receive(exchange, response)))
     }))
   )
