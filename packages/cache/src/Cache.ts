@@ -80,20 +80,30 @@ export interface CacheOptions {
  * @since 0.1.0
  * @category models
  */
-export interface SqlOptions extends CacheOptions {
-  /** The folder of the artifacts. Several processes, and several databases, may use it. */
-  readonly directory: string
+export type SqlOptions = CacheOptions & {
   /** Whose time the queue of publication goes by, see `DirtyQueueOptions.clock`: that of the changelog. */
   readonly clock?: DirtyQueue.DirtyQueueOptions["clock"]
-}
+} & (
+    | {
+        /** The folder of the artifacts. Several processes, and several databases, may use it. */
+        readonly directory: string
+      }
+    | {
+        /**
+         * The store of the artifacts, for a database that several machines use: one that all of them reach, as
+         * `PostgresCache.artifactStore`. It is asked from inside of writes, by connections of its own.
+         */
+        readonly artifacts: Remote["artifacts"]
+      }
+  )
 
 // ---------------------------------------------------------------------------------------------------------------------
 // layers
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * A cache in the database of the `SqlClient` in context, with artifacts as files. Journal, changelog and writer in context
- * have to be those of that database. Publication has a queue of its own on it, whichever one the app uses.
+ * A cache in the database of the `SqlClient` in context, with artifacts as files or in a store of their own. Journal,
+ * changelog and writer in context have to be those of that database. Publication has a queue of its own on it, whichever one the app uses.
  *
  * @since 0.1.0
  * @category layers
@@ -107,7 +117,9 @@ export const layerSql = (
 > =>
   combine(
     options,
-    ArtifactStore.layerFileSystem({ directory: options.directory }),
+    "directory" in options
+      ? ArtifactStore.layerFileSystem({ directory: options.directory })
+      : Layer.effect(ArtifactStore.ArtifactStore, options.artifacts),
     StepCache.layerSql(stepOptions(options)),
     publication(options).pipe(
       Layer.provide(

@@ -6,6 +6,7 @@
  */
 import * as Cache from "@strata/cache/Cache"
 import type { CacheError } from "@strata/cache/CacheError"
+import * as PostgresCache from "@strata/cache/PostgresCache"
 import * as Changelog from "@strata/dirty-queue/Changelog"
 import * as ChangeSignal from "@strata/dirty-queue/ChangeSignal"
 import * as DirtyQueue from "@strata/dirty-queue/DirtyQueue"
@@ -22,10 +23,12 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import * as PostgresClient from "./PostgresClient.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -69,6 +72,14 @@ export interface SqliteOptions extends Omit<SqliteClient.SqliteClientOptions, "r
   /** How often other processes' commits are looked for. Default 100 ms. */
   readonly pollInterval?: Duration.Input | undefined
 }
+
+/**
+ * The settings of {@link layerPostgres}: those of its client, and of its services.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface PostgresOptions extends Omit<PostgresClient.PostgresClientOptions, "readonly">, Options {}
 
 // ---------------------------------------------------------------------------------------------------------------------
 // errors
@@ -130,20 +141,34 @@ export const layerSqlite = (
   Services | SqliteClient.SqliteClient | SqliteClient.SqliteReader | SqlClient.SqlClient,
   SqlError | Migrator.MigrationError
 > =>
-  Layer.mergeAll(
-    Changelog.layer({ clock: options.queue?.clock }),
-    DirtyQueue.layer(options.queue),
-    FollowerScheduler.layer(options.scheduler),
-    Journal.layerSql(options.journal)
-  ).pipe(
+  layerServices(options).pipe(
     Layer.provideMerge(Layer.mergeAll(DurableWriter.layer(options.writer), layerSignal(options))),
     Layer.provideMerge(SqliteClient.layerReader),
     Layer.provideMerge(SqliteClient.layer(options))
   )
 
 /**
- * The cache of slow steps on top of {@link layerSqlite}, in the same database, so that a step's result, its journal entry
- * and what is to be published commit together. Artifacts are files in `directory`.
+ * Everything in one Postgres, version 15 or newer, which processes of several machines may use. Changes of any of them
+ * wake the followers of all. Times are those of the database. One connection of the pool listens.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerPostgres = (
+  options: PostgresOptions
+): Layer.Layer<
+  Services | SqlClient.SqlClient,
+  SqlError | Migrator.MigrationError | PostgresClient.PostgresClientError
+> =>
+  layerServices(options).pipe(
+    Layer.provideMerge(Layer.mergeAll(DurableWriter.layer(options.writer), layerPostgresSignal)),
+    Layer.provideMerge(PostgresClient.layer(options))
+  )
+
+/**
+ * The cache of slow steps on top of {@link layerSqlite}, in the same database, so that a step's
+ * result, its journal entry and what is to be published commit together. Artifacts are files in `directory`, or in the
+ * store that `artifacts` makes. Where machines share a Postgres, {@link layerCachePostgres} has them in it.
  *
  * @since 0.1.0
  * @category layers
@@ -155,6 +180,30 @@ export const layerCache: (
   CacheError | SqlError | Migrator.MigrationError | DirtyQueue.DirtyQueueError,
   Services | SqlClient.SqlClient
 > = Cache.layerSql
+
+/**
+ * {@link layerCache} on top of {@link layerPostgres}, with artifacts of up to 4 MiB each in the same Postgres, in tables
+ * of their own, `strata_local_…`. They are read and written by at most 4 connections beside those of the bundle.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerCachePostgres = (
+  options: Cache.CacheOptions & {
+    /** That of {@link layerPostgres}. */
+    readonly url: Redacted.Redacted
+  }
+): Layer.Layer<
+  Cache.Services,
+  CacheError | SqlError | Migrator.MigrationError | DirtyQueue.DirtyQueueError,
+  Services | SqlClient.SqlClient
+> =>
+  Cache.layerSql({
+    ...options,
+    artifacts: Effect.flatMap(PostgresCache.fromUrl(options.url), (address) =>
+      PostgresCache.artifactStore({ ...address, prefix: "local", name: "local" })
+    )
+  })
 
 /**
  * The cache of slow steps on top of {@link layerTest}.
@@ -183,37 +232,58 @@ export const layerTest: Layer.Layer<Services> = Layer.mergeAll(
 )
 
 /**
- * {@link layerSqlite} from the environment, or whatever `ConfigProvider` is in context:
+ * {@link layerSqlite} or {@link layerPostgres} from the environment, or whatever `ConfigProvider` is in context:
  *
- * - `STRATA_DATABASE`: the database file. Default `strata.db`.
- * - `STRATA_SYNCHRONOUS`: `FULL` (default), `NORMAL`, `EXTRA` or `OFF`.
+ * - `STRATA_DATABASE`: the database file, or a URL that begins with `postgres:`. Default `strata.db`.
+ * - `STRATA_SYNCHRONOUS`: `FULL` (default), `NORMAL`, `EXTRA` or `OFF`; of a file.
  * - `STRATA_LEASE`: how long a claim lasts, as in `30 seconds`.
  * - `STRATA_MAX_ATTEMPTS`: after how many attempts a path is set aside.
- * - `STRATA_POLL_INTERVAL`: how often other processes' commits are looked for, as in `100 millis`.
+ * - `STRATA_POLL_INTERVAL`: how often other processes' commits are looked for in a file, as in `100 millis`.
  *
  * @since 0.1.0
  * @category layers
  */
 export const layerConfig: Layer.Layer<
-  Layer.Success<ReturnType<typeof layerSqlite>>,
-  Config.ConfigError | SqlError | Migrator.MigrationError
+  Services | SqlClient.SqlClient,
+  Config.ConfigError | SqlError | Migrator.MigrationError | PostgresClient.PostgresClientError
 > = Layer.unwrap(
   Effect.map(
     Config.all({
-      filename: Config.String("DATABASE").pipe(Config.withDefault("strata.db")),
+      database: Config.Redacted("DATABASE").pipe(Config.withDefault(Redacted.make("strata.db"))),
       synchronous: Config.Literals(["OFF", "NORMAL", "FULL", "EXTRA"], "SYNCHRONOUS").pipe(Config.withDefault("FULL")),
       lease: optional(Config.Duration("LEASE")),
       maxAttempts: optional(Config.Int("MAX_ATTEMPTS")),
       pollInterval: optional(Config.Duration("POLL_INTERVAL"))
     }).pipe(Config.nested("STRATA")),
-    ({ filename, lease, maxAttempts, pollInterval, synchronous }) =>
-      layerSqlite({ filename, synchronous, pollInterval, queue: { lease, maxAttempts } })
+    ({ database, lease, maxAttempts, pollInterval, synchronous }): typeof layerConfig => {
+      const queue = { lease, maxAttempts }
+      const filename = Redacted.value(database)
+      return PostgresClient.isAddress(filename)
+        ? layerPostgres({ url: database, queue })
+        : layerSqlite({ filename, synchronous, pollInterval, queue })
+    }
   )
 )
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
+
+const layerServices = (options: Options) =>
+  Layer.mergeAll(
+    Changelog.layer({ clock: options.queue?.clock }),
+    DirtyQueue.layer(options.queue),
+    FollowerScheduler.layer(options.scheduler),
+    Journal.layerSql(options.journal)
+  )
+
+/** Loaded with the driver, which not everybody has installed; the client below it fails before when it is missing. */
+const layerPostgresSignal = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() => import("@strata/dirty-queue/PostgresSignal")),
+    (signal) => signal.layer()
+  )
+)
 
 /** A function declaration, since `layerConfig` is built above it. */
 function optional<A>(config: Config.Config<A>): Config.Config<A | undefined> {

@@ -17,7 +17,15 @@ export * as HttpCache from "@strata/cache/HttpCache"
 /**
  * @since 0.1.0
  */
+export * as PostgresCache from "@strata/cache/PostgresCache"
+/**
+ * @since 0.1.0
+ */
 export * as Publication from "@strata/cache/Publication"
+/**
+ * @since 0.1.0
+ */
+export * as RedisCache from "@strata/cache/RedisCache"
 /**
  * @since 0.1.0
  */
@@ -110,6 +118,10 @@ export * as Redaction from "@strata/journal/Redaction"
  * @since 0.1.0
  */
 export * as SqliteClient from "@strata/sqlite/SqliteClient"
+/**
+ * @since 0.1.0
+ */
+export * as PostgresClient from "./PostgresClient.ts"
 /**
  * @since 0.1.0
  */

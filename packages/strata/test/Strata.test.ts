@@ -9,6 +9,7 @@ import {
   FollowerScheduler,
   type IndexWriter,
   Path,
+  type PostgresClient,
   SqliteClient,
   Strata
 } from "@strata/strata"
@@ -158,8 +159,8 @@ describe("Strata", () => {
     expectTypeOf(Strata.layerTest).toEqualTypeOf<Layer.Layer<Strata.Services>>()
     expectTypeOf(Strata.layerConfig).toEqualTypeOf<
       Layer.Layer<
-        Strata.Services | SqliteClient.SqliteClient | SqliteClient.SqliteReader | SqlClient.SqlClient,
-        Config.ConfigError | SqlError | Migrator.MigrationError
+        Strata.Services | SqlClient.SqlClient,
+        Config.ConfigError | SqlError | Migrator.MigrationError | PostgresClient.PostgresClientError
       >
     >()
     const inside = Changelog.Changelog.use((changelog) => changelog.record([]))

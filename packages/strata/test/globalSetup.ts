@@ -1,0 +1,1 @@
+export { globalSetup as setup } from "../../durable/src/testing/postgres.ts"
