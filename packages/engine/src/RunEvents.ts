@@ -104,9 +104,17 @@ export const Completed = Event.make(
 )
 
 /**
+ * A run was started with what another one had done, up to and with one of its entries; copies of those come next.
+ *
+ * @since 0.1.0
+ * @category events
+ */
+export const Forked = Event.make("run-forked", Schema.Struct({ from: Schema.NonEmptyString, seq: Schema.Int }))
+
+/**
  * All of them.
  *
  * @since 0.1.0
  * @category events
  */
-export const all = [Started, ActivityCompleted, Suspended, Resumed, Interrupted, Completed] as const
+export const all = [Started, Forked, ActivityCompleted, Suspended, Resumed, Interrupted, Completed] as const

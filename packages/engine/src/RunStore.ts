@@ -10,7 +10,7 @@
  */
 import type { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -367,3 +367,22 @@ export const layerSql: Layer.Layer<RunStore, SqlError | Migrator.MigrationError,
   RunStore,
   SqlClient.SqlClient.use((sql) => sql.onDialectOrElse({ pg: () => Sql.makePostgres, orElse: () => Sql.makeSqlite }))
 )
+
+// ---------------------------------------------------------------------------------------------------------------------
+// accessors
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * Whether a database has the tables of runs; it is left as it is.
+ *
+ * @since 0.1.0
+ * @category accessors
+ */
+export const isIn = (sql: SqlClient.SqlClient): Effect.Effect<boolean, SqlError> =>
+  Effect.map(
+    sql.onDialectOrElse({
+      pg: () => sql`SELECT 1 WHERE to_regclass('strata_run') IS NOT NULL`,
+      orElse: () => sql`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'strata_run'`
+    }),
+    (rows) => rows.length > 0
+  )

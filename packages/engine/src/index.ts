@@ -73,6 +73,14 @@ export * as RunEvents from "./RunEvents.ts"
 /**
  * @since 0.1.0
  */
+export * as RunHistory from "./RunHistory.ts"
+/**
+ * @since 0.1.0
+ */
+export * as RunHistoryError from "./RunHistoryError.ts"
+/**
+ * @since 0.1.0
+ */
 export * as RunStore from "./RunStore.ts"
 /**
  * @since 0.1.0

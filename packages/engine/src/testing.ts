@@ -32,6 +32,13 @@ export {
    */
   retentionSuite
 } from "./testing/retentionSuite.ts"
+export {
+  /**
+   * @since 0.1.0
+   * @category suites
+   */
+  runHistorySuite
+} from "./testing/runHistorySuite.ts"
 export type {
   /**
    * @since 0.1.0

@@ -2,6 +2,7 @@ import { assert, it } from "@effect/vitest"
 import type { ChangeSignal } from "@strata/dirty-queue/ChangeSignal"
 import type { DurableWriter } from "@strata/durable/DurableWriter"
 import { Journal } from "@strata/journal/Journal"
+import type { JournalStorage } from "@strata/journal/JournalStorage"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -12,7 +13,9 @@ import * as TestClock from "effect/testing/TestClock"
 import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import * as Workflow from "effect/workflow/Workflow"
 import type { WorkflowEngine } from "effect/workflow/WorkflowEngine"
+import type { ClockStorage } from "../ClockStorage.ts"
 import type { ClockStore } from "../ClockStore.ts"
+import type { DeferredStorage } from "../DeferredStorage.ts"
 import type { DeferredStore } from "../DeferredStore.ts"
 import type { RunStore } from "../RunStore.ts"
 import * as RunStream from "../RunStream.ts"
@@ -24,7 +27,16 @@ import * as WorkflowEngineSql from "../WorkflowEngineSql.ts"
  * @since 0.1.0
  * @category models
  */
-export type Stores = RunStore | ClockStore | DeferredStore | Journal | DurableWriter | ChangeSignal
+export type Stores =
+  | RunStore
+  | ClockStore
+  | ClockStorage
+  | DeferredStore
+  | DeferredStorage
+  | Journal
+  | JournalStorage
+  | DurableWriter
+  | ChangeSignal
 
 /**
  * A tier of the engine. Each build of the layer that `database` gives is another process on one database, new for each
