@@ -39,7 +39,12 @@ export const fromCause = (cause: Cause.Cause<unknown>): ErrorReport => {
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** What the author of the command line can mend by writing another one. */
-const usageTags: ReadonlySet<unknown> = new Set(["QueryError", "MissingDirectory", "SharedTierInvalid"])
+const usageTags: ReadonlySet<unknown> = new Set([
+  "QueryError",
+  "MissingDirectory",
+  "SharedTierInvalid",
+  "DatabaseInvalid"
+])
 
 const exitCodeOf = (error: unknown): ExitCode =>
   CliError.isCliError(error) || (hasProperty(error, "_tag") && usageTags.has(error._tag))

@@ -75,7 +75,10 @@ export const make = (options: { readonly json: boolean; readonly colors: boolean
       result: (result, render) =>
         options.json ? print(JSON.stringify(result)) : Effect.forEach(render(style), print, { discard: true }),
       failures: ({ failed, failures }) => Effect.forEach(failedPaths(failures, failed), report, { discard: true }),
-      error: (error) => (options.json ? print(JSON.stringify({ error })) : report(`strata: ${visible(error.message)}`)),
+      error: ({ message, tag }) =>
+        options.json
+          ? print(JSON.stringify({ error: { tag, message: withoutUserInfo(message) } }))
+          : report(`strata: ${visible(withoutUserInfo(message))}`),
       notice: (line) => (options.json ? Effect.void : report(visible(line)))
     })
   })
@@ -104,6 +107,9 @@ const failedPaths = (failures: ReadonlyArray<Failure>, failed: number): Readonly
   ...failures.map(({ path, reason }) => `${visible(path)}: ${visible(reason)}`),
   ...(failed > failures.length ? [`and ${failed - failures.length} more`] : [])
 ]
+
+/** An argument in the wrong place is repeated, and may be a URL with a password. */
+const withoutUserInfo = (text: string): string => text.replaceAll(/(?<=:\/\/)[^\s/?#]*@/g, "…@")
 
 /**
  * `text` on one line: control characters, which a terminal would act on, become visible escapes.

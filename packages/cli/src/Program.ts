@@ -117,7 +117,7 @@ const presentMissingCommand = Effect.fnUntraced(function* (
 })
 
 /** The arguments and flags for paths, of which Effect says what is wrong in place of what it expects. */
-const pathOptions: ReadonlySet<string> = new Set(["DIR", "database"])
+const pathOptions: ReadonlySet<string> = new Set(["DIR"])
 
 const explain = (error: CliError.CliError): string =>
   error._tag === "InvalidValue" && pathOptions.has(error.option) ? oneLine(error.expected) : oneLine(error.message)

@@ -14,10 +14,12 @@ import * as Flag from "effect/cli/Flag"
  */
 export const root = Command.make("strata").pipe(
   Command.withSharedFlags({
-    database: Flag.File("database").pipe(
-      Flag.withMetavar("FILE"),
+    database: Flag.String("database").pipe(
+      Flag.withMetavar("FILE|URL"),
       Flag.withDescription(
-        "The index, a SQLite file. Default: .strata/strata.db in the working directory or the nearest folder above it"
+        "The index: a SQLite file, or a Postgres as postgres://user@host/name?schema=docs. Default: STRATA_DATABASE, " +
+          "which shows a password to nobody, or else .strata/strata.db in the working directory or the nearest folder " +
+          "above it"
       ),
       Flag.optional
     ),

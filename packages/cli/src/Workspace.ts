@@ -6,7 +6,6 @@
  */
 import type * as Cache from "@strata/cache/Cache"
 import type { CacheError } from "@strata/cache/CacheError"
-import * as HttpCache from "@strata/cache/HttpCache"
 import { DirtyQueue, type DirtyQueueError } from "@strata/dirty-queue/DirtyQueue"
 import type { Scope } from "@strata/dirty-queue/Path"
 import { DurableWriter } from "@strata/durable/DurableWriter"
@@ -16,20 +15,22 @@ import * as FileReader from "@strata/search/FileReader"
 import * as Scan from "@strata/search/Scan"
 import * as Search from "@strata/search/Search"
 import * as SearchIndex from "@strata/search/SearchIndex"
-import * as SqliteClient from "@strata/sqlite/SqliteClient"
+import type { PostgresClientError } from "@strata/strata/PostgresClient"
 import * as Strata from "@strata/strata/Strata"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Reactivity from "effect/reactivity/Reactivity"
 import type * as EffectScope from "effect/Scope"
 import type * as Migrator from "effect/sql/Migrator"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as NodePath from "node:path"
 import * as Counting from "./internal/counting.ts"
+import type { Database } from "./Database.ts"
 import { baseOf, filesOf } from "./internal/paths.ts"
+import * as Reader from "./Reader.ts"
+import * as RemoteTier from "./RemoteTier.ts"
 import type { SharedTier } from "./SharedTier.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -140,61 +141,69 @@ const make = (base: string, exclude: ReadonlyArray<string>, which: CachedExtract
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * The index in a database file, which is created when it is missing.
+ * The index in a database, which is created when it is missing.
  *
  * @since 0.1.0
  * @category layers
  */
 export const layer = (
-  database: string,
+  database: Database,
   shared?: SharedTier
 ): Layer.Layer<
   Workspace | Strata.Services | SearchIndex.SearchIndex | Cache.Services | SqlClient,
-  SqlError | Migrator.MigrationError | DirtyQueueError | CacheError
+  SqlError | Migrator.MigrationError | DirtyQueueError | CacheError | PostgresClientError
 > => {
   const base = baseOf(database)
   const exclude = filesOf(database)
   return Layer.effect(Workspace, make(base, exclude, shared === undefined ? "structured" : "all")).pipe(
     Layer.provideMerge(Layer.mergeAll(SearchIndex.layer, Scan.layer({ base, exclude }))),
     Layer.provideMerge(layerCache(database, shared)),
-    Layer.provideMerge(Strata.layerSqlite({ filename: database }))
+    Layer.provideMerge(layerStore(database))
   )
 }
 
-/** A tier that does not answer must not hold a command up for longer than a few seconds in all. */
-const deadlines: HttpCache.Deadlines = { connect: "1500 millis", response: "1500 millis", idle: "1500 millis" }
-
-const layerCache = (database: string, shared: SharedTier | undefined) =>
-  Strata.layerCache({
-    directory: NodePath.join(NodePath.dirname(database), "artifacts"),
-    ...(shared === undefined ? {} : { remote: remoteOf(shared) }),
-    sharing: { readOnly: shared?.readOnly, guard: { failures: 3 } }
-  })
-
-const remoteOf = ({ token, url }: SharedTier): Cache.Remote => {
-  const options: HttpCache.HttpCacheOptions = {
-    url,
-    credentials: token === undefined ? undefined : { _tag: "Bearer", token },
-    deadlines
-  }
-  return { steps: HttpCache.stepCache(options), artifacts: HttpCache.artifactStore(options) }
-}
-
 /**
- * The index in a database file that has one. Another database is left as it is.
+ * The store in a database, which is created when it is missing, without what is particular to an index.
  *
  * @since 0.1.0
  * @category layers
  */
-export const layerExisting = (database: string) =>
+export const layerStore = (
+  database: Database
+): Layer.Layer<Strata.Services | SqlClient, SqlError | Migrator.MigrationError | PostgresClientError> =>
+  database._tag === "File"
+    ? Strata.layerSqlite({ filename: database.name })
+    : Strata.layerPostgres({ url: database.url })
+
+const layerCache = (database: Database, shared: SharedTier | undefined) =>
   Layer.unwrap(
-    SqliteClient.make({ filename: database, readonly: true }).pipe(
-      Effect.flatMap(Search.scopes),
-      Effect.as(layer(database)),
-      Effect.scoped,
-      Effect.provide(Reactivity.layer)
-    )
+    Effect.map(shared === undefined ? Effect.undefined : RemoteTier.make(shared), (remote) => {
+      const options: Cache.CacheOptions = {
+        remote,
+        sharing: { readOnly: shared?.readOnly, guard: { failures: 3 } }
+      }
+      return database._tag === "File"
+        ? Strata.layerCache({ ...options, directory: NodePath.join(NodePath.dirname(database.name), "artifacts") })
+        : Strata.layerCachePostgres({ ...options, url: database.url })
+    })
   )
+
+/**
+ * The index in a database that has one. Another database is left as it is.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerExisting = (database: Database, shared?: SharedTier) => ifIndexed(database, layer(database, shared))
+
+/**
+ * A layer over a database that has an index; fails with `NoIndex`, and leaves the database as it is, when it has none.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const ifIndexed = <A, E, R>(database: Database, layer: Layer.Layer<A, E, R>) =>
+  Layer.unwrap(Effect.scoped(Effect.as(Effect.flatMap(Reader.make(database), Search.scopes), layer)))
 
 // ---------------------------------------------------------------------------------------------------------------------
 // paths

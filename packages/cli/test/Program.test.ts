@@ -50,6 +50,19 @@ describe("Program", () => {
     })
   )
 
+  const wrongTiers: ReadonlyArray<readonly [url: string, words: RegExp]> = [
+    ["nonsense", /a URL is wanted/],
+    ["ftp://u:hunter2@host/x", /not one of http/],
+    ["http://u:hunter2@host/", /STRATA_SHARED_TOKEN/],
+    ["https://host/?token=hunter2", /query/],
+    ["redis://:hunter2@host/first", /number of a database/],
+    ["redis://:hunter2@host?db=1", /parameter/],
+    ["postgres://:hunter2@host/db", /no user/],
+    ["postgres://u:hunter2@host/db?prefix=A-B", /prefix/],
+    ["s3://id:hunter2@bucket?acl=public", /parameter/],
+    ["s3://:hunter2@bucket", /half of the credentials/]
+  ]
+
   const wrong: ReadonlyArray<{ readonly args: ReadonlyArray<string>; readonly tag: string; readonly words: RegExp }> = [
     { args: [], tag: "MissingCommand", words: /which command/ },
     { args: ["serch", "x"], tag: "UnknownSubcommand", words: /serch.*Did you mean this\? search/ },
@@ -66,7 +79,16 @@ describe("Program", () => {
       tag: "InvalidValue",
       words: /^(strata: )?Path does not exist: \/no\/such\/d/
     },
-    { args: ["status", "--database", "/"], tag: "InvalidValue", words: /^(strata: )?Path is not a file: \/$/ }
+    { args: ["status", "--database", "/"], tag: "DatabaseInvalid", words: /--database: \/ is a directory/ },
+    { args: ["status", "--database", ""], tag: "DatabaseInvalid", words: /the name of a file, or a URL/ },
+    {
+      args: ["status", "--database", "mysql://u:hunter2@h/d"],
+      tag: "DatabaseInvalid",
+      words: /postgres:\/\/, is wanted/
+    },
+    { args: ["status", "--database", "postgres://u:%hunter2@h/d"], tag: "DatabaseInvalid", words: /not encoded/ },
+    { args: ["status", "redis://:hunter2@host"], tag: "UnexpectedArgument", words: /redis:\/\/…@host/ },
+    ...wrongTiers.map(([url, words]) => ({ args: ["index", ".", "--shared", url], tag: "SharedTierInvalid", words }))
   ]
 
   it.effect.each(wrong)("refuses $args with exit code 2 and one line of why, on stderr", ({ args, words }) =>
@@ -77,6 +99,7 @@ describe("Program", () => {
       assert.match(err[0]!, /^strata: /)
       assert.match(err[0]!, words)
       assert.notInclude(err[0]!, "\n")
+      assert.notInclude(err.join("\n"), "hunter2")
       assert.notMatch(err.join("\n"), /^\s+at /m)
     })
   )
@@ -90,6 +113,7 @@ describe("Program", () => {
       const { error } = JSON.parse(out[0]!)
       assert.strictEqual(error.tag, tag)
       assert.match(error.message, words)
+      assert.notInclude(out.join("\n"), "hunter2")
     })
   )
 

@@ -8,17 +8,17 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as DatabaseFile from "../DatabaseFile.ts"
+import * as Database from "../Database.ts"
 import { FinishedWithFailures } from "../ExitCode.ts"
 import { Output } from "../Output.ts"
 import { root } from "../Root.ts"
 import { gcLines, statsLines, verifyCacheLines } from "../internal/cacheLines.ts"
 
 const existing = Effect.gen(function* () {
-  const { database } = yield* root
-  const file = yield* DatabaseFile.existing(database)
-  yield* DatabaseFile.tellElsewhere(database, file)
-  return file
+  const { database: named } = yield* root
+  const database = yield* Database.existing(named)
+  yield* Database.tellElsewhere(named, database)
+  return database
 })
 
 const load = Effect.promise(() => import("../operations/Cache.ts"))
@@ -28,9 +28,9 @@ const stats = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const output = yield* Output
-    const file = yield* existing
+    const database = yield* existing
     const operation = yield* load
-    const result = yield* DatabaseFile.naming(file, operation.stats({ database: file }))
+    const result = yield* Database.naming(database, operation.stats({ database }))
     yield* output.result(result, (style) => statsLines(result, style))
   })
 ).pipe(Command.withDescription("Show how many results are kept, how large they are, and where they came from"))
@@ -40,9 +40,9 @@ const verify = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const output = yield* Output
-    const file = yield* existing
+    const database = yield* existing
     const operation = yield* load
-    const result = yield* DatabaseFile.naming(file, operation.verify({ database: file }))
+    const result = yield* Database.naming(database, operation.verify({ database }))
     yield* output.result(result, (style) => verifyCacheLines(result, style))
     if (!result.ok) {
       const { corrupt, missing, unexplained, unjoined } = result
@@ -81,15 +81,15 @@ const gc = Command.make(
   },
   Effect.fnUntraced(function* ({ dryRun, maxAge, maxSize }) {
     const output = yield* Output
-    const file = yield* existing
+    const database = yield* existing
     const operation = yield* load
     const options = {
-      database: file,
+      database,
       dryRun,
       maxAge: Option.getOrUndefined(Option.map(maxAge, Duration.days)),
       maxBytes: Option.getOrUndefined(Option.map(maxSize, (mib) => mib * 1024 * 1024))
     }
-    const result = yield* DatabaseFile.naming(file, operation.gc(options))
+    const result = yield* Database.naming(database, operation.gc(options))
     yield* output.result(result, () => gcLines(result))
   })
 ).pipe(

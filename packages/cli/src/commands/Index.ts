@@ -9,7 +9,7 @@ import * as Schema from "effect/Schema"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as DatabaseFile from "../DatabaseFile.ts"
+import * as Database from "../Database.ts"
 import { FinishedWithFailures } from "../ExitCode.ts"
 import { Output } from "../Output.ts"
 import * as Progress from "../Progress.ts"
@@ -59,16 +59,16 @@ export const index = Command.make(
     ...SharedTier.flags
   },
   Effect.fnUntraced(function* ({ directories, force, ...given }) {
-    const { database } = yield* root
+    const { database: named } = yield* root
     const output = yield* Output
     const operation = yield* Effect.promise(() => import("../operations/Index.ts"))
     const shared = yield* SharedTier.fromFlags(given)
     if (!force) yield* Effect.forEach(directories, requireDirectory, { discard: true })
-    const file = yield* DatabaseFile.existingOrNew(database)
-    yield* DatabaseFile.tellElsewhere(database, file)
+    const database = yield* Database.existingOrNew(named)
+    yield* Database.tellElsewhere(named, database)
     const result = yield* Effect.scoped(
       Effect.flatMap(Progress.make("Indexing"), (progress) =>
-        DatabaseFile.naming(file, operation.index({ database: file, directories, force, shared, progress }))
+        Database.naming(database, operation.index({ database, directories, force, shared, progress }))
       )
     )
     yield* output.failures(result)

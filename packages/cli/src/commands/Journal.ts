@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as DatabaseFile from "../DatabaseFile.ts"
+import * as Database from "../Database.ts"
 import { Output } from "../Output.ts"
 import { root } from "../Root.ts"
 import { journalLine } from "../internal/cacheLines.ts"
@@ -44,20 +44,20 @@ export const journal = Command.make(
     )
   },
   Effect.fnUntraced(function* ({ follow, limit, stream }) {
-    const { database } = yield* root
+    const { database: named } = yield* root
     const output = yield* Output
-    const file = yield* DatabaseFile.existing(database)
-    yield* DatabaseFile.tellElsewhere(database, file)
+    const database = yield* Database.existing(named)
+    yield* Database.tellElsewhere(named, database)
     const operation = yield* Effect.promise(() => import("../operations/Journal.ts"))
-    const options = { database: file, stream: Option.getOrUndefined(stream), limit }
+    const options = { database, stream: Option.getOrUndefined(stream), limit }
     if (follow) {
       const following = operation.follow({
         ...options,
         onEntry: (entry) => output.result(entry, (style) => [journalLine(entry, style)])
       })
-      return yield* DatabaseFile.naming(file, following)
+      return yield* Database.naming(database, following)
     }
-    const result = yield* DatabaseFile.naming(file, operation.journal(options))
+    const result = yield* Database.naming(database, operation.journal(options))
     yield* output.result(result, (style) => result.entries.map((entry) => journalLine(entry, style)))
   })
 ).pipe(

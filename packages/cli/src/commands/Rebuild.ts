@@ -5,11 +5,12 @@
  */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
-import * as DatabaseFile from "../DatabaseFile.ts"
+import * as Database from "../Database.ts"
 import { FinishedWithFailures } from "../ExitCode.ts"
 import { Output } from "../Output.ts"
 import * as Progress from "../Progress.ts"
 import { root } from "../Root.ts"
+import * as SharedTier from "../SharedTier.ts"
 import { indexLines } from "../internal/lines.ts"
 
 /**
@@ -18,15 +19,16 @@ import { indexLines } from "../internal/lines.ts"
  */
 export const rebuild = Command.make(
   "rebuild",
-  {},
-  Effect.fnUntraced(function* () {
-    const { database } = yield* root
+  SharedTier.flags,
+  Effect.fnUntraced(function* (given) {
+    const { database: named } = yield* root
     const output = yield* Output
-    const file = yield* DatabaseFile.existing(database)
+    const database = yield* Database.existing(named)
+    const shared = yield* SharedTier.fromFlags(given)
     const operation = yield* Effect.promise(() => import("../operations/Rebuild.ts"))
     const result = yield* Effect.scoped(
       Effect.flatMap(Progress.make("Rebuilding"), (progress) =>
-        DatabaseFile.naming(file, operation.rebuild({ database: file, progress }))
+        Database.naming(database, operation.rebuild({ database, shared, progress }))
       )
     )
     yield* output.failures(result)

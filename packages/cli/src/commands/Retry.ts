@@ -5,11 +5,12 @@
  */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
-import * as DatabaseFile from "../DatabaseFile.ts"
+import * as Database from "../Database.ts"
 import { FinishedWithFailures } from "../ExitCode.ts"
 import { Output } from "../Output.ts"
 import * as Progress from "../Progress.ts"
 import { root } from "../Root.ts"
+import * as SharedTier from "../SharedTier.ts"
 import { count, indexLines } from "../internal/lines.ts"
 
 /**
@@ -18,15 +19,16 @@ import { count, indexLines } from "../internal/lines.ts"
  */
 export const retry = Command.make(
   "retry",
-  {},
-  Effect.fnUntraced(function* () {
-    const { database } = yield* root
+  SharedTier.flags,
+  Effect.fnUntraced(function* (given) {
+    const { database: named } = yield* root
     const output = yield* Output
-    const file = yield* DatabaseFile.existing(database)
+    const database = yield* Database.existing(named)
+    const shared = yield* SharedTier.fromFlags(given)
     const operation = yield* Effect.promise(() => import("../operations/Retry.ts"))
     const result = yield* Effect.scoped(
       Effect.flatMap(Progress.make("Retrying"), (progress) =>
-        DatabaseFile.naming(file, operation.retry({ database: file, progress }))
+        Database.naming(database, operation.retry({ database, shared, progress }))
       )
     )
     yield* output.failures(result)

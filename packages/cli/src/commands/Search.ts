@@ -7,10 +7,11 @@ import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as DatabaseFile from "../DatabaseFile.ts"
+import * as Database from "../Database.ts"
 import { Output } from "../Output.ts"
 import type { SearchResult } from "../Results.ts"
 import { root } from "../Root.ts"
+import * as SharedTier from "../SharedTier.ts"
 import { hitLines } from "../internal/lines.ts"
 
 /**
@@ -44,15 +45,20 @@ export const search = Command.make(
       Flag.withoutNegation,
       Flag.withDescription("Bring the index up to date first"),
       Flag.withDefault(false)
-    )
+    ),
+    ...SharedTier.flags
   },
-  Effect.fnUntraced(function* ({ limit, pathPrefix, sync, words }) {
+  Effect.fnUntraced(function* ({ limit, pathPrefix, sync, words, ...given }) {
     const query = words.join(" ")
-    const { database } = yield* root
+    const { database: named } = yield* root
     const output = yield* Output
-    const file = yield* DatabaseFile.existing(database)
+    const database = yield* Database.existing(named)
+    const shared = sync ? yield* SharedTier.fromFlags(given) : undefined
     const operation = yield* Effect.promise(() => import("../operations/Search.ts"))
-    const found = yield* DatabaseFile.naming(file, operation.search({ database: file, query, limit, pathPrefix, sync }))
+    const found = yield* Database.naming(
+      database,
+      operation.search({ database, query, limit, pathPrefix, sync, shared })
+    )
     const result: SearchResult = {
       query,
       total: found.total,

@@ -5,7 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
-import * as DatabaseFile from "../DatabaseFile.ts"
+import * as Database from "../Database.ts"
 import { Output } from "../Output.ts"
 import { root } from "../Root.ts"
 import { statusLines } from "../internal/lines.ts"
@@ -18,11 +18,11 @@ export const status = Command.make(
   "status",
   {},
   Effect.fnUntraced(function* () {
-    const { database } = yield* root
+    const { database: named } = yield* root
     const output = yield* Output
-    const file = yield* DatabaseFile.existing(database)
+    const database = yield* Database.existing(named)
     const operation = yield* Effect.promise(() => import("../operations/Status.ts"))
-    const result = yield* DatabaseFile.naming(file, operation.status({ database: file }))
+    const result = yield* Database.naming(database, operation.status({ database }))
     yield* output.result(result, (style) => statusLines(result, style))
   })
 ).pipe(Command.withDescription("Show documents, what waits to be indexed and for how long, failures, and size"))

@@ -6,10 +6,11 @@
 import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as DatabaseFile from "../DatabaseFile.ts"
+import * as Database from "../Database.ts"
 import { FinishedWithFailures } from "../ExitCode.ts"
 import { Output } from "../Output.ts"
 import { root } from "../Root.ts"
+import * as SharedTier from "../SharedTier.ts"
 import { verifyLines } from "../internal/lines.ts"
 
 /**
@@ -23,14 +24,16 @@ export const verify = Command.make(
       Flag.withoutNegation,
       Flag.withDescription("Index again what is missing or stale, and remove what is orphaned"),
       Flag.withDefault(false)
-    )
+    ),
+    ...SharedTier.flags
   },
-  Effect.fnUntraced(function* ({ repair }) {
-    const { database } = yield* root
+  Effect.fnUntraced(function* ({ repair, ...given }) {
+    const { database: named } = yield* root
     const output = yield* Output
-    const file = yield* DatabaseFile.existing(database)
+    const database = yield* Database.existing(named)
+    const shared = repair ? yield* SharedTier.fromFlags(given) : undefined
     const operation = yield* Effect.promise(() => import("../operations/Verify.ts"))
-    const result = yield* DatabaseFile.naming(file, operation.verify({ database: file, repair }))
+    const result = yield* Database.naming(database, operation.verify({ database, repair, shared }))
     yield* output.result(result, (style) => verifyLines(result, style))
     if (!result.ok) {
       return yield* new FinishedWithFailures({

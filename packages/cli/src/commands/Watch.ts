@@ -7,9 +7,10 @@ import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import { relative } from "node:path"
-import * as DatabaseFile from "../DatabaseFile.ts"
+import * as Database from "../Database.ts"
 import { Output } from "../Output.ts"
 import { root } from "../Root.ts"
+import * as SharedTier from "../SharedTier.ts"
 import { watchLines } from "../internal/lines.ts"
 
 /**
@@ -22,17 +23,20 @@ export const watch = Command.make(
     directories: Argument.Directory("DIR", { mustExist: true }).pipe(
       Argument.withDescription("A directory to index and to keep indexed"),
       Argument.variadic({ min: 1 })
-    )
+    ),
+    ...SharedTier.flags
   },
-  Effect.fnUntraced(function* ({ directories }) {
-    const { database } = yield* root
+  Effect.fnUntraced(function* ({ directories, ...given }) {
+    const { database: named } = yield* root
     const output = yield* Output
+    const shared = yield* SharedTier.fromFlags(given)
     const operation = yield* Effect.promise(() => import("../operations/Watch.ts"))
-    const file = yield* DatabaseFile.existingOrNew(database)
-    yield* DatabaseFile.tellElsewhere(database, file)
+    const database = yield* Database.existingOrNew(named)
+    yield* Database.tellElsewhere(named, database)
     const watching = operation.watch({
-      database: file,
+      database,
       directories,
+      shared,
       onReady: output.notice(`watching ${directories.map((directory) => relative(".", directory) || ".").join(", ")}`),
       onChange: (result) =>
         Effect.andThen(
@@ -43,7 +47,7 @@ export const watch = Command.make(
             : Effect.void
         )
     })
-    return yield* DatabaseFile.naming(file, watching)
+    return yield* Database.naming(database, watching)
   })
 ).pipe(
   Command.withShortDescription("Keep directories indexed until interrupted: a change is found within a second"),

@@ -6,6 +6,7 @@ import * as Collector from "@strata/cache/Collector"
 import { StepCacheStorage } from "@strata/cache/StepCacheStorage"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type { Database } from "../Database.ts"
 import type { CacheGcResult, CacheStatsResult, CacheVerifyResult } from "../Results.ts"
 import * as Workspace from "../Workspace.ts"
 
@@ -15,7 +16,7 @@ import * as Workspace from "../Workspace.ts"
  * @since 0.1.0
  * @category operations
  */
-export const stats = (options: { readonly database: string }) =>
+export const stats = (options: { readonly database: Database }) =>
   Effect.gen(function* () {
     const storage = yield* StepCacheStorage
     const { origins, ...counts } = yield* storage.stats
@@ -31,7 +32,7 @@ export const stats = (options: { readonly database: string }) =>
  * @since 0.1.0
  * @category operations
  */
-export const verify = (options: { readonly database: string }) =>
+export const verify = (options: { readonly database: Database }) =>
   Effect.gen(function* () {
     const { corrupt, missing, unexplained, unjoined } = yield* CacheTable.verify()
     const ok = missing.length + unexplained.length + unjoined.length + corrupt.length === 0
@@ -46,7 +47,7 @@ export const verify = (options: { readonly database: string }) =>
  * @category operations
  */
 export const gc = (options: {
-  readonly database: string
+  readonly database: Database
   readonly dryRun: boolean
   readonly maxAge: Duration.Duration | undefined
   readonly maxBytes: number | undefined

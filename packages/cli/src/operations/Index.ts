@@ -6,6 +6,7 @@ import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type { Database } from "../Database.ts"
 import * as Directories from "../Directories.ts"
 import * as Findings from "../Findings.ts"
 import type { Progress } from "../Progress.ts"
@@ -35,7 +36,7 @@ export class Refused extends Schema.TaggedError<Refused>("@strata/cli/Refused")(
  * @category operations
  */
 export const index = (options: {
-  readonly database: string
+  readonly database: Database
   readonly directories: ReadonlyArray<string>
   readonly force: boolean
   readonly shared: SharedTier | undefined

@@ -3,14 +3,11 @@
  */
 import * as Journal from "@strata/journal/Journal"
 import { StreamName } from "@strata/journal/StreamName"
-import * as Search from "@strata/search/Search"
-import * as SqliteClient from "@strata/sqlite/SqliteClient"
-import * as Strata from "@strata/strata/Strata"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
-import * as Reactivity from "effect/reactivity/Reactivity"
 import * as Stream from "effect/Stream"
+import type { Database } from "../Database.ts"
 import type { JournalEntry, JournalResult } from "../Results.ts"
+import * as Workspace from "../Workspace.ts"
 
 /**
  * What to show of the journal.
@@ -19,7 +16,7 @@ import type { JournalEntry, JournalResult } from "../Results.ts"
  * @category models
  */
 export interface JournalOptions {
-  readonly database: string
+  readonly database: Database
   /** Default: all streams. */
   readonly stream: string | undefined
   /** How many of the last entries. */
@@ -57,15 +54,7 @@ export const follow = (options: JournalOptions & { readonly onEntry: (entry: Jou
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Another database is left as it is. */
-const layerExisting = (database: string) =>
-  Layer.unwrap(
-    SqliteClient.make({ filename: database, readonly: true }).pipe(
-      Effect.flatMap(Search.scopes),
-      Effect.as(Journal.layerSql().pipe(Layer.provideMerge(Strata.layerSqlite({ filename: database })))),
-      Effect.scoped,
-      Effect.provide(Reactivity.layer)
-    )
-  )
+const layerExisting = (database: Database) => Workspace.ifIndexed(database, Workspace.layerStore(database))
 
 const last = Effect.fnUntraced(function* ({ limit, stream }: JournalOptions) {
   const streams = yield* listStreams(stream)

@@ -4,8 +4,10 @@
 import * as Rebuilding from "@strata/follower/Rebuild"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { Database } from "../Database.ts"
 import * as Findings from "../Findings.ts"
 import type { Progress } from "../Progress.ts"
+import type { SharedTier } from "../SharedTier.ts"
 import * as Workspace from "../Workspace.ts"
 import { toResult } from "./Index.ts"
 
@@ -16,7 +18,11 @@ import { toResult } from "./Index.ts"
  * @since 0.1.0
  * @category operations
  */
-export const rebuild = (options: { readonly database: string; readonly progress: Progress }) =>
+export const rebuild = (options: {
+  readonly database: Database
+  readonly shared: SharedTier | undefined
+  readonly progress: Progress
+}) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
     const workspace = yield* Workspace.Workspace
@@ -29,7 +35,7 @@ export const rebuild = (options: { readonly database: string; readonly progress:
     const elapsedMs = (yield* Clock.currentTimeMillis) - start
     const found = documents.indexed + listed.skipped + listed.failed
     return toResult({ found, indexed, removed }, listed, elapsedMs)
-  }).pipe(Effect.scoped, Effect.provide(Workspace.layerExisting(options.database)))
+  }).pipe(Effect.scoped, Effect.provide(Workspace.layerExisting(options.database, options.shared)))
 
 /**
  * Rebuilds the index of the workspace.

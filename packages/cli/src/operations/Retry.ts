@@ -5,10 +5,12 @@ import type { DirtyRow } from "@strata/dirty-queue/DirtyRow"
 import type { Scope } from "@strata/dirty-queue/Path"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type { Database } from "../Database.ts"
 import * as Directories from "../Directories.ts"
 import * as Findings from "../Findings.ts"
 import type { Progress } from "../Progress.ts"
 import type { Listed, RetryResult } from "../Results.ts"
+import type { SharedTier } from "../SharedTier.ts"
 import * as Synchronising from "../Synchronising.ts"
 import * as Workspace from "../Workspace.ts"
 import { toResult } from "./Index.ts"
@@ -20,7 +22,11 @@ import { toResult } from "./Index.ts"
  * @since 0.1.0
  * @category operations
  */
-export const retry = (options: { readonly database: string; readonly progress: Progress }) =>
+export const retry = (options: {
+  readonly database: Database
+  readonly shared: SharedTier | undefined
+  readonly progress: Progress
+}) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
     const { counts, follower, queue, roots } = yield* Workspace.Workspace
@@ -43,7 +49,7 @@ export const retry = (options: { readonly database: string; readonly progress: P
     const listed = yield* listTried(scopes, [...failing, ...dead])
     const elapsedMs = (yield* Clock.currentTimeMillis) - start
     return { ...toResult(synced, listed, elapsedMs), revived: dead.length } satisfies RetryResult
-  }).pipe(Effect.provide(Workspace.layerExisting(options.database)))
+  }).pipe(Effect.provide(Workspace.layerExisting(options.database, options.shared)))
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers

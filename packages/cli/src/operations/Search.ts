@@ -2,12 +2,13 @@
  * @since 0.1.0
  */
 import * as SearchText from "@strata/search/Search"
-import * as SqliteClient from "@strata/sqlite/SqliteClient"
 import * as Effect from "effect/Effect"
-import * as Reactivity from "effect/reactivity/Reactivity"
 import * as NodePath from "node:path"
+import type { Database } from "../Database.ts"
 import type { MarkedHit } from "../internal/lines.ts"
 import { baseOf } from "../internal/paths.ts"
+import * as Reader from "../Reader.ts"
+import type { SharedTier } from "../SharedTier.ts"
 
 /**
  * Finds text. Reads through a read-only connection; with `sync` the directories are scanned and indexed before.
@@ -16,25 +17,27 @@ import { baseOf } from "../internal/paths.ts"
  * @category operations
  */
 export const search = Effect.fnUntraced(function* (options: {
-  readonly database: string
+  readonly database: Database
   readonly query: string
   readonly limit: number
   readonly pathPrefix: string
+  /** Whether to bring the index up to date first, with this shared cache. */
   readonly sync: boolean
+  readonly shared: SharedTier | undefined
 }) {
   if (options.sync) {
     const operation = yield* Effect.promise(() => import("./Sync.ts"))
-    yield* operation.syncAll(options.database)
+    yield* operation.syncAll(options.database, options.shared)
   }
   const base = baseOf(options.database)
   const found = yield* Effect.scoped(
     Effect.gen(function* () {
-      const sql = yield* SqliteClient.make({ filename: options.database, readonly: true })
+      const sql = yield* Reader.make(options.database)
       const within =
         options.pathPrefix === "" ? undefined : withinPrefix(base, yield* SearchText.scopes(sql), options.pathPrefix)
       return yield* SearchText.search(sql, { query: options.query, limit: options.limit, within })
     })
-  ).pipe(Effect.provide(Reactivity.layer))
+  )
   return { total: found.total, hits: found.hits.map((hit) => toMarked(base, hit)) }
 })
 

@@ -3,7 +3,10 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
 import { statSync } from "node:fs"
+import type { Database } from "../Database.ts"
 import * as Findings from "../Findings.ts"
 import type { StatusResult } from "../Results.ts"
 import * as Workspace from "../Workspace.ts"
@@ -14,7 +17,7 @@ import * as Workspace from "../Workspace.ts"
  * @since 0.1.0
  * @category operations
  */
-export const status = (options: { readonly database: string }) =>
+export const status = (options: { readonly database: Database }) =>
   Effect.gen(function* () {
     const { base, follower, index, queue, roots } = yield* Workspace.Workspace
     const { indexed } = yield* index.documents
@@ -22,8 +25,8 @@ export const status = (options: { readonly database: string }) =>
     const scopes = yield* roots
     const now = yield* Clock.currentTimeMillis
     return {
-      database: options.database,
-      databaseBytes: sizeOf(options.database) + sizeOf(`${options.database}-wal`),
+      database: options.database.name,
+      databaseBytes: yield* bytesOf(options.database),
       directories: scopes.map((scope) => Workspace.display(base, scope, "")),
       documents: indexed,
       dirty: total.rows - total.dead,
@@ -33,5 +36,15 @@ export const status = (options: { readonly database: string }) =>
       ...(yield* Findings.list(scopes.map((scope) => ({ scope, under: "" }))))
     } satisfies StatusResult
   }).pipe(Effect.provide(Workspace.layerExisting(options.database)))
+
+const bytesOf = ({ _tag, name }: Database): Effect.Effect<number, SqlError, SqlClient.SqlClient> =>
+  _tag === "File"
+    ? Effect.sync(() => sizeOf(name) + sizeOf(`${name}-wal`))
+    : SqlClient.SqlClient.use((sql) => Effect.map(sql.unsafe(tableBytes).values, ([row]) => Number(row?.[0])))
+
+/** Of our tables, with their indexes. */
+const tableBytes = String.raw`SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)
+  FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  WHERE n.nspname = current_schema() AND c.relkind = 'r' AND c.relname LIKE 'strata\_%'`
 
 const sizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0

@@ -4,9 +4,11 @@
 import type { Scope } from "@strata/dirty-queue/Path"
 import * as Verifying from "@strata/search/Verify"
 import * as Effect from "effect/Effect"
+import type { Database } from "../Database.ts"
 import * as Findings from "../Findings.ts"
 import * as Progress from "../Progress.ts"
 import { type Failure, listLimit, type VerifyResult } from "../Results.ts"
+import type { SharedTier } from "../SharedTier.ts"
 import * as Synchronising from "../Synchronising.ts"
 import * as Workspace from "../Workspace.ts"
 import * as Rebuild from "./Rebuild.ts"
@@ -18,7 +20,11 @@ import * as Rebuild from "./Rebuild.ts"
  * @since 0.1.0
  * @category operations
  */
-export const verify = (options: { readonly database: string; readonly repair: boolean }) =>
+export const verify = (options: {
+  readonly database: Database
+  readonly repair: boolean
+  readonly shared: SharedTier | undefined
+}) =>
   Effect.gen(function* () {
     if (!options.repair) return yield* compareAll
     const { roots } = yield* Workspace.Workspace
@@ -34,7 +40,7 @@ export const verify = (options: { readonly database: string; readonly repair: bo
     if (!mended.damaged) return mended
     yield* Rebuild.run(Progress.silent)
     return yield* compareAll
-  }).pipe(Effect.scoped, Effect.provide(Workspace.layerExisting(options.database)))
+  }).pipe(Effect.scoped, Effect.provide(Workspace.layerExisting(options.database, options.shared)))
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers

@@ -15,10 +15,12 @@ import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { existsSync } from "node:fs"
 import * as NodePath from "node:path"
+import type { Database } from "../Database.ts"
 import * as Directories from "../Directories.ts"
 import * as Findings from "../Findings.ts"
 import * as FreshFailures from "../internal/freshFailures.ts"
 import { type Failure, listLimit, type WatchResult } from "../Results.ts"
+import type { SharedTier } from "../SharedTier.ts"
 import * as Synchronising from "../Synchronising.ts"
 import * as Workspace from "../Workspace.ts"
 
@@ -29,10 +31,11 @@ import * as Workspace from "../Workspace.ts"
  * @category models
  */
 export interface WatchOptions {
-  /** Absolute; created when it is missing. */
-  readonly database: string
+  /** Its tables are created when they are missing. */
+  readonly database: Database
   /** Absolute. */
   readonly directories: ReadonlyArray<string>
+  readonly shared: SharedTier | undefined
   /** Told once that every change from now on is seen. */
   readonly onReady: Effect.Effect<void>
   /** Told what the first scan came to, and then what each piece of work did. */
@@ -75,7 +78,7 @@ const session = (options: WatchOptions, report: Report, onReady: Effect.Effect<v
     yield* follow(targets, report)
     yield* Effect.forkScoped(Effect.forever(Effect.delay(Queue.offerAll(hints, targets), fullScanEvery)))
     yield* Effect.raceAllFirst([Effect.forever(scanHints(hints, targets, report)), Deferred.await(rules), replaced])
-  }).pipe(Effect.scoped, Effect.provide(Workspace.layer(options.database)))
+  }).pipe(Effect.scoped, Effect.provide(Workspace.layer(options.database, options.shared)))
 
 /** Tells of work that was done, and once of each failure. */
 interface Report {
