@@ -1,0 +1,1 @@
+export { globalSetup as setup } from "@strata/durable/testing/postgres"
