@@ -23,12 +23,11 @@ const key = "probe"
 const noTag = '"00000000000000000000000000000000"'
 
 const probe = Effect.fnUntraced(function* (client: Client): Effect.fn.Return<void, CacheError> {
-  const put = (condition: Conditional.Condition) => Conditional.put(client, key, body, condition)
-  const isUnmet = (condition: Conditional.Condition) => Effect.map(put(condition), ({ _tag }) => _tag === "Unmet")
+  const create = Effect.map(Conditional.create(client, key, body), ({ _tag }) => _tag)
   // The first client finds nothing there.
-  const heedsAbsence = (yield* isUnmet(Conditional.isAbsent)) || (yield* isUnmet(Conditional.isAbsent))
-  if (!heedsAbsence) return yield* unsupported(client, "If-None-Match")
-  if (!(yield* isUnmet(Conditional.isStill(noTag)))) return yield* unsupported(client, "If-Match")
+  if ((yield* create) !== "Unmet" && (yield* create) !== "Unmet") return yield* unsupported(client, "If-None-Match")
+  const { _tag } = yield* Conditional.replace(client, key, body, noTag)
+  if (_tag !== "Unmet") return yield* unsupported(client, "If-Match")
 })
 
 const body = Buffer.from("strata\n")

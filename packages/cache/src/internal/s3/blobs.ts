@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Blob } from "../../CacheEntry.ts"
 import { ArtifactMissing, CacheError, Unexpected } from "../../CacheError.ts"
-import { distinct } from "../blobs.ts"
 import * as Check from "../checked.ts"
 import type { Remote } from "../remoteArtifacts.ts"
 import type { Client } from "./client.ts"
@@ -59,13 +58,9 @@ const download = (client: Client, blob: Blob): Stream.Stream<Uint8Array, CacheEr
   )
 }
 
-/** Those of the blobs that are not there in their size, in order, without repetition. */
+/** Those of the blobs that are not there in their size. */
 export const missing = (client: Client, blobs: ReadonlyArray<Blob>): Effect.Effect<ReadonlyArray<Blob>, CacheError> =>
-  Effect.gen(function* () {
-    const each = distinct(blobs)
-    const there = yield* Effect.forEach(each, (blob) => isThere(client, blob), { concurrency })
-    return each.filter((_, index) => there[index] === false)
-  })
+  Effect.filter(blobs, (blob) => Effect.map(isThere(client, blob), (there) => !there), { concurrency })
 
 const isThere = (client: Client, blob: Blob): Effect.Effect<boolean, CacheError> =>
   Effect.map(

@@ -8,23 +8,39 @@ import type { Client, Outcome } from "./client.ts"
 
 /** Objects that are put only when something holds, which the server decides in one step. */
 
-/** What has to hold, as a header. */
-export type Condition = Readonly<Record<string, string>>
-
-/** Nothing is there. */
-export const isAbsent: Condition = { "if-none-match": "*" }
-
-/** What is there is what had this tag. */
-export const isStill = (tag: string): Condition => ({ "if-match": tag })
-
 export type Settled = Exclude<Outcome, { readonly _tag: "Busy" }>
 
-/** While others put the same key a server may say so instead of deciding; it is then asked again. */
-export const put = (
+/** Puts what has no object yet. */
+export const create = (client: Client, key: string, body: Uint8Array): Effect.Effect<Settled, CacheError> =>
+  put(client, key, body, { "if-none-match": "*" })
+
+/**
+ * Puts in the place of the object that had this tag. Servers differ in whether a tag of a condition has quotes; what one
+ * of them refuses can be asked for in the other form.
+ */
+export const replace = (
   client: Client,
   key: string,
   body: Uint8Array,
-  condition: Condition
+  tag: string
+): Effect.Effect<Settled, CacheError> =>
+  Effect.flatMap(put(client, key, body, { "if-match": tag }), (outcome) => {
+    const bare = tag.replaceAll('"', "")
+    return outcome._tag !== "Unmet" || outcome.repeated || bare === tag
+      ? Effect.succeed(outcome)
+      : put(client, key, body, { "if-match": bare })
+  })
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** While others put the same key a server may say so instead of deciding; it is then asked again. */
+const put = (
+  client: Client,
+  key: string,
+  body: Uint8Array,
+  condition: Readonly<Record<string, string>>
 ): Effect.Effect<Settled, CacheError> => {
   const upload = { digest: sha256(body), size: body.length, content: Stream.make(body) }
   const request = client.request({ method: "PUT", key, headers: condition, upload })

@@ -2,11 +2,19 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { Buffer } from "node:buffer"
 import type { CacheEntry, Recording } from "../../CacheEntry.ts"
-import { ArtifactMissing, CacheError, type CacheErrorReason, Invalid, ReadOnly, Unexpected } from "../../CacheError.ts"
+import {
+  ArtifactMissing,
+  CacheError,
+  type CacheErrorReason,
+  Invalid,
+  ReadOnly,
+  Unexpected,
+  Unsupported
+} from "../../CacheError.ts"
 import * as Lookup from "../../Lookup.ts"
 import type { PutOutcome, StepCache } from "../../StepCache.ts"
 import type { StepKey } from "../../StepKey.ts"
-import { checkSize } from "../blobs.ts"
+import { checkSize, distinct } from "../blobs.ts"
 import * as Answer from "../http/answer.ts"
 import * as EntryMessage from "../http/entryMessage.ts"
 import { contradiction } from "../storedEntry.ts"
@@ -83,7 +91,7 @@ const lacking = (
 ): Effect.Effect<ReadonlyArray<CacheEntry["digest"]>, CacheError> =>
   settings.artifacts === "trust" || artifacts.length === 0
     ? Effect.succeed([])
-    : Effect.map(Blobs.missing(client, artifacts), (blobs) => blobs.map(({ digest }) => digest))
+    : Effect.map(Blobs.missing(client, distinct(artifacts)), (blobs) => blobs.map(({ digest }) => digest))
 
 // ---------------------------------------------------------------------------------------------------------------------
 // lookup
@@ -145,11 +153,15 @@ const offer = Effect.fnUntraced(function* (
   entry: CacheEntry,
   message: Uint8Array
 ): Effect.fn.Return<PutOutcome, CacheError> {
-  let condition = Conditional.isAbsent
+  const key = keyOf(entry.key)
+  const tags: Array<string | undefined> = []
   // The answer to a put that stored the entry may have been lost.
   let mayBeOurs = false
-  for (let left = mostChanges; left > 0; left--) {
-    const outcome = yield* Conditional.put(parts.client, keyOf(entry.key), message, condition)
+  while (tags.length < mostChanges) {
+    const tag = tags.at(-1)
+    const outcome = yield* tag === undefined
+      ? Conditional.create(parts.client, key, message)
+      : Conditional.replace(parts.client, key, message, tag)
     if (outcome._tag === "Done") return { _tag: "Inserted" }
     mayBeOurs ||= outcome._tag === "Unmet" && outcome.repeated
     const kept = yield* standing(parts, entry.key)
@@ -158,9 +170,9 @@ const offer = Effect.fnUntraced(function* (
       if (mayBeOurs && metadata.recording === entry.metadata.recording) return { _tag: "Inserted" }
       return { _tag: digest === entry.digest ? "ExistingSame" : "Conflict", entry: kept.entry }
     }
-    condition = kept.tag === undefined ? Conditional.isAbsent : Conditional.isStill(kept.tag)
+    tags.push(kept.tag)
   }
-  return yield* changing(parts)
+  return yield* changing(parts, tags)
 })
 
 /** The entry of a key if it can be served, or the tag of what is in its place. */
@@ -200,14 +212,19 @@ const takeOut = Effect.fnUntraced(function* (
   recording: Recording | undefined
 ): Effect.fn.Return<boolean, CacheError> {
   yield* parts.arbitration.ensure
-  for (let left = mostChanges; left > 0; left--) {
+  const tags: Array<string> = []
+  // The answer to a put that took it out may have been lost.
+  let mayBeOurs = false
+  while (tags.length < mostChanges) {
     const { message, tag } = yield* receive(parts, key)
-    if (message === undefined) return false
+    if (message === undefined) return mayBeOurs
     if (recording !== undefined && recording !== recordingOf(key, message)) return false
-    const outcome = yield* Conditional.put(parts.client, keyOf(key), nothing, Conditional.isStill(tag))
+    const outcome = yield* Conditional.replace(parts.client, keyOf(key), nothing, tag)
     if (outcome._tag === "Done") return true
+    mayBeOurs = outcome._tag === "Unmet" && outcome.repeated
+    tags.push(tag)
   }
-  return yield* changing(parts)
+  return yield* changing(parts, tags)
 })
 
 /** Of whatever has one, also when it cannot be served. */
@@ -222,8 +239,13 @@ const nothing = new Uint8Array()
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
-const changing = ({ settings }: Parts): Effect.Effect<never, CacheError> =>
-  failWith(new Unexpected({ tier: settings.tier, detail: "the entry changes all the time" }))
+/** What was seen is refused as a condition: it changes faster than it can be looked at, or that is nothing for the server. */
+const changing = ({ settings: { tier } }: Parts, seen: ReadonlyArray<string | undefined>) =>
+  failWith(
+    new Set(seen).size > 1
+      ? new Unexpected({ tier, detail: "the entry changes all the time" })
+      : new Unsupported({ tier, operation: "replace an object: it refuses If-Match with the tag that it has given" })
+  )
 
 const checkWritable = ({ readOnly, tier }: Settings): Effect.Effect<void, CacheError> =>
   readOnly ? failWith(new ReadOnly({ tier })) : Effect.void

@@ -138,7 +138,7 @@ const awaitReady = (port: number, probe: ServerOptions["probe"]): Effect.Effect<
       })
       socket.on("error", (error) => again(error.message))
     }
-    look(500)
+    look(1500)
     return Effect.sync(() => {
       clearTimeout(timer)
       socket?.destroy()
