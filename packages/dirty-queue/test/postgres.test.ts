@@ -303,6 +303,28 @@ describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
     }).pipe(Effect.provide(Tiers.postgres()))
   )
 
+  it.live("keeps a dirty row with a registration that there is", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* register()
+      yield* DurableWriter.write(record("a"))
+      const [found] = yield* sql<{ readonly id: bigint }>`SELECT id FROM strata_follower`
+      const registration = Number(found?.id)
+      for (const [statement, parameters] of [
+        [
+          `INSERT INTO strata_dirty (registration, path, version, since, lane, ready_at, queued_at, dirty_at)
+          VALUES ($1, 'b', 1, 1, 0, 0, 0, 0)`,
+          [registration + 1]
+        ],
+        ["UPDATE strata_dirty SET registration = $1", [registration + 1]],
+        ["DELETE FROM strata_follower WHERE id = $1", [registration]]
+      ] as const) {
+        const error = yield* Effect.flip(sql.unsafe(statement, parameters))
+        assert.strictEqual(error.reason._tag, "ConstraintError", statement)
+      }
+    }).pipe(Effect.provide(Tiers.postgres()))
+  )
+
   it.live("marks paths dirty whoever writes the changelog, and several changes of a path once", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
