@@ -43,7 +43,9 @@ const usageTags: ReadonlySet<unknown> = new Set([
   "QueryError",
   "MissingDirectory",
   "SharedTierInvalid",
-  "DatabaseInvalid"
+  "DatabaseInvalid",
+  "RunHistoryError",
+  "RunAndStream"
 ])
 
 const exitCodeOf = (error: unknown): ExitCode =>

@@ -18,7 +18,9 @@ import { cache } from "./commands/Cache.ts"
 import { index } from "./commands/Index.ts"
 import { journal } from "./commands/Journal.ts"
 import { rebuild } from "./commands/Rebuild.ts"
+import { rebuildState } from "./commands/RebuildState.ts"
 import { retry } from "./commands/Retry.ts"
+import { runs } from "./commands/Runs.ts"
 import { search } from "./commands/Search.ts"
 import { status } from "./commands/Status.ts"
 import { verify } from "./commands/Verify.ts"
@@ -36,7 +38,7 @@ import { version } from "./Version.ts"
  * @category commands
  */
 export const command = root.pipe(
-  Command.withSubcommands([index, search, watch, status, retry, rebuild, verify, cache, journal])
+  Command.withSubcommands([index, search, watch, status, retry, rebuild, verify, cache, journal, runs, rebuildState])
 )
 
 /**

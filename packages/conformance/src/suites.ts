@@ -95,6 +95,20 @@ export {
    */
   deferredStoreSuite,
   /**
+   * Retention over the storages of a tier.
+   *
+   * @since 0.1.0
+   * @category suites
+   */
+  retentionSuite,
+  /**
+   * `RunHistory` over the stores of a tier.
+   *
+   * @since 0.1.0
+   * @category suites
+   */
+  runHistorySuite,
+  /**
    * `WorkflowEngineSql` over the stores of a tier: 57.
    *
    * @since 0.1.0

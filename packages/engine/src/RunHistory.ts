@@ -104,7 +104,7 @@ export class RunHistory extends Context.Service<
     /**
      * Takes a run back to an entry: what came behind it goes into the archive of the journal, and the rows that it
      * explains go with it, in one write: outcomes of activities, the result, clocks and deferreds. Gives the run, and how
-     * many entries went; with none to go the run stays as it is.
+     * many entries went; with none to go the run stays as it is, unless it is to be resumed.
      *
      * Whoever runs it abandons it, without its compensations, and what that still has to say is refused. Runs that it
      * has started stay: it finds them again.

@@ -5,6 +5,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Database from "../Database.ts"
@@ -13,12 +15,32 @@ import { root } from "../Root.ts"
 import { journalLine } from "../internal/cacheLines.ts"
 
 /**
+ * Both a run and a stream were named.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class RunAndStream extends Schema.TaggedError<RunAndStream>("@strata/cli/RunAndStream")("RunAndStream", {}) {
+  override get message(): string {
+    return "either RUN or --stream can be given, as a run has one stream"
+  }
+}
+
+/**
  * @since 0.1.0
  * @category commands
  */
 export const journal = Command.make(
   "journal",
   {
+    run: Argument.String("RUN").pipe(
+      Argument.withDescription("Only the entries of the run of a workflow that has this execution id"),
+      Argument.filter(
+        (executionId) => executionId !== "",
+        () => "a run has an execution id"
+      ),
+      Argument.optional
+    ),
     follow: Flag.Boolean("follow").pipe(
       Flag.withoutNegation,
       Flag.withDescription("Go on with what is added, by this or another process, until interrupted"),
@@ -43,13 +65,14 @@ export const journal = Command.make(
       Flag.withDefault(20)
     )
   },
-  Effect.fnUntraced(function* ({ follow, limit, stream }) {
+  Effect.fnUntraced(function* ({ follow, limit, run, stream }) {
     const { database: named } = yield* root
+    if (Option.isSome(run) && Option.isSome(stream)) return yield* new RunAndStream()
     const output = yield* Output
     const database = yield* Database.existing(named)
     yield* Database.tellElsewhere(named, database)
     const operation = yield* Effect.promise(() => import("../operations/Journal.ts"))
-    const options = { database, stream: Option.getOrUndefined(stream), limit }
+    const options = { database, run: Option.getOrUndefined(run), stream: Option.getOrUndefined(stream), limit }
     if (follow) {
       const following = operation.follow({
         ...options,
@@ -62,7 +85,7 @@ export const journal = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Show why the cache is what it is: what was recorded, taken out, refused or failed, and when"
+    "Show why things are what they are: what was recorded, taken out, refused or failed, or what a run did, and when"
   ),
   Command.withExamples([
     { command: "strata journal --limit 100", description: "The last 100 entries" },

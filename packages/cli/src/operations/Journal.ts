@@ -1,13 +1,19 @@
 /**
  * @since 0.1.0
  */
+import { RunHistoryError } from "@strata/engine/RunHistory"
+import { UnknownRun } from "@strata/engine/RunHistoryError"
+import * as RunStream from "@strata/engine/RunStream"
 import * as Journal from "@strata/journal/Journal"
 import { StreamName } from "@strata/journal/StreamName"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import type { Database } from "../Database.ts"
 import type { JournalEntry, JournalResult } from "../Results.ts"
+import * as Runs from "../Runs.ts"
 import * as Workspace from "../Workspace.ts"
+import { toJournalEntry } from "../internal/journalEntry.ts"
 
 /**
  * What to show of the journal.
@@ -17,6 +23,8 @@ import * as Workspace from "../Workspace.ts"
  */
 export interface JournalOptions {
   readonly database: Database
+  /** The execution id of a run of a workflow. Default: those of all, and all else. */
+  readonly run: string | undefined
   /** Default: all streams. */
   readonly stream: string | undefined
   /** How many of the last entries. */
@@ -30,7 +38,7 @@ export interface JournalOptions {
  * @category operations
  */
 export const journal = (options: JournalOptions) =>
-  Effect.map(last(options), (entries) => ({ entries: entries.map(toEntry) }) satisfies JournalResult).pipe(
+  Effect.map(last(options), (entries) => ({ entries: entries.map(toJournalEntry) }) satisfies JournalResult).pipe(
     Effect.provide(layerExisting(options.database))
   )
 
@@ -43,9 +51,9 @@ export const journal = (options: JournalOptions) =>
 export const follow = (options: JournalOptions & { readonly onEntry: (entry: JournalEntry) => Effect.Effect<void> }) =>
   Effect.gen(function* () {
     const entries = yield* last(options)
-    yield* Effect.forEach(entries, (entry) => options.onEntry(toEntry(entry)), { discard: true })
+    yield* Effect.forEach(entries, (entry) => options.onEntry(toJournalEntry(entry)), { discard: true })
     return yield* Stream.runForEach(yield* following(options, entries.at(-1)), (entry) =>
-      options.onEntry(toEntry(entry))
+      options.onEntry(toJournalEntry(entry))
     )
   }).pipe(Effect.provide(layerExisting(options.database)))
 
@@ -53,11 +61,23 @@ export const follow = (options: JournalOptions & { readonly onEntry: (entry: Jou
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Another database is left as it is. */
-const layerExisting = (database: Database) => Workspace.ifIndexed(database, Workspace.layerStore(database))
+/** A database without an index, and without runs, is left as it is. */
+const layerExisting = (database: Database) =>
+  Layer.unwrap(
+    Effect.map(Runs.areIn(database), (found) => {
+      const store = Workspace.layerStore(database)
+      return found ? store : Workspace.ifIndexed(database, store)
+    })
+  )
 
-const last = Effect.fnUntraced(function* ({ limit, stream }: JournalOptions) {
-  const streams = yield* listStreams(stream)
+const nameOf = ({ run, stream }: JournalOptions): string | undefined => (run === undefined ? stream : RunStream.of(run))
+
+const last = Effect.fnUntraced(function* (options: JournalOptions) {
+  const { limit, run } = options
+  const streams = yield* listStreams(nameOf(options))
+  if (run !== undefined && streams.length === 0) {
+    return yield* new RunHistoryError({ reason: new UnknownRun({ executionId: run }) })
+  }
   const lists = yield* Effect.forEach(streams, (info) => lastOf(info, limit))
   const inOrder = lists.flat().toSorted((a, b) => a.transaction - b.transaction || a.ordinal - b.ordinal)
   return inOrder.slice(Math.max(0, inOrder.length - limit))
@@ -88,18 +108,10 @@ const lastOf = Effect.fnUntraced(function* ({ floor, head, stream }: Journal.Str
   }
 })
 
-const following = Effect.fnUntraced(function* ({ stream }: JournalOptions, shown: Journal.Entry | undefined) {
+const following = Effect.fnUntraced(function* (options: JournalOptions, shown: Journal.Entry | undefined) {
+  const stream = nameOf(options)
   const service = yield* Journal.Journal
   if (stream === undefined) return service.followAll({ after: shown, compacted: "skip" })
   const name = StreamName.make(stream)
   return service.follow({ stream: name, after: shown?.seq ?? (yield* service.floor(name)) })
-})
-
-const toEntry = ({ identity, payload, recordedAt, seq, stream, type }: Journal.Entry): JournalEntry => ({
-  stream,
-  seq,
-  type,
-  recordedAt,
-  ...(identity === undefined ? {} : { identity }),
-  payload
 })

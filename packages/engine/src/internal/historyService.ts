@@ -76,10 +76,11 @@ const rewind = (parts: Parts): Service["rewind"] =>
         yield* requireWithin(executionId, seq, yield* boundsOf(parts, executionId))
         if (options.force !== true) yield* requireOwn(parts, run)
         const { archived } = yield* parts.rewinding.rewind({ stream: RunStream.of(executionId), after: seq })
-        if (archived === 0) return { run, archived }
+        const goesOn = options.resume === true && (archived > 0 || run.held)
+        if (archived === 0 && !goesOn) return { run, archived }
         yield* announce(parts)
         return {
-          run: yield* options.resume === true ? wakeUp(parts, executionId) : known(parts, executionId),
+          run: yield* goesOn ? wakeUp(parts, executionId) : known(parts, executionId),
           archived
         }
       })
