@@ -223,3 +223,91 @@ export interface CacheGcResult {
   readonly artifacts: number
   readonly artifactBytes: number
 }
+
+/**
+ * A run of a workflow. Of one that is `held` only a resume makes it go on: it was rewound, forked, or has failed. `owner`
+ * is the number of the process that runs it, `null` when none does; `outcome` how it ended, `null` when it has not, or
+ * its journal does not tell any more. Times are in milliseconds since the epoch.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface RunResult {
+  readonly executionId: string
+  readonly workflow: string
+  readonly state: "running" | "suspended" | "completed"
+  readonly held: boolean
+  readonly interrupted: "none" | "safe" | "unsafe"
+  /** The execution id of the run that waits for it. */
+  readonly parent: string | null
+  readonly owner: number | null
+  readonly startedAt: number
+  readonly updatedAt: number
+  readonly settledAt: number | null
+  readonly outcome: "success" | "failure" | "defect" | "interrupted" | null
+}
+
+/**
+ * Runs, newest first.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface RunListResult {
+  readonly runs: ReadonlyArray<RunResult>
+}
+
+/**
+ * A run with its entries of the journal, from `floor` on: what was before was compacted. `clocks` are those that have not
+ * fired, with their deadlines in milliseconds since the epoch; `deferreds` those that are completed.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface RunShowResult extends RunResult {
+  readonly floor: number
+  readonly clocks: ReadonlyArray<{ readonly name: string; readonly deadline: number }>
+  readonly deferreds: ReadonlyArray<string>
+  readonly entries: ReadonlyArray<JournalEntry>
+}
+
+/**
+ * A run that was taken back, and how many entries went into the archive.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface RunRewindResult extends RunResult {
+  readonly archived: number
+}
+
+/**
+ * What was made again from the journal or, with `dryRun`, would be; or, with nothing changed, what the journal refers to
+ * that is not there, or not as it was. `unexplained` counts completions that no entry tells of, which stay.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type RebuildStateResult =
+  | {
+      readonly ok: true
+      readonly dryRun: boolean
+      readonly runs: number
+      readonly clocks: number
+      readonly deferreds: number
+      readonly unexplained: number
+    }
+  | { readonly ok: false; readonly dryRun: boolean; readonly unjoined: ReadonlyArray<UnjoinedReference> }
+
+/**
+ * A reference of the journal that could not be joined.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type UnjoinedReference = { readonly executionId: string } & (
+  | { readonly kind: "row_missing"; readonly deferred: string }
+  | { readonly kind: "digest_mismatch"; readonly deferred: string; readonly part: "exit" | "metadata" }
+  | { readonly kind: "run_missing" }
+  | { readonly kind: "checkpoint_missing"; readonly floor: number }
+)
