@@ -1,9 +1,11 @@
 import * as HttpCache from "@strata/cache/HttpCache"
 import * as PostgresCache from "@strata/cache/PostgresCache"
 import * as RedisCache from "@strata/cache/RedisCache"
+import * as S3Cache from "@strata/cache/S3Cache"
 import { twoMachinesSuite } from "@strata/cache/testing"
 import * as Nginx from "@strata/cache/testing/nginx"
 import * as Redis from "@strata/cache/testing/redis"
+import * as S3 from "@strata/cache/testing/s3"
 import * as Postgres from "@strata/durable/testing/postgres"
 import * as Effect from "effect/Effect"
 import { describe } from "vitest"
@@ -27,6 +29,18 @@ describe.skipIf(!(await Effect.runPromise(Redis.isInstalled)))("Redis", () => {
     keeps: true,
     serve: Effect.map(Redis.make({ durable: true }), ({ kill, restart, url }) => ({
       connect: { steps: RedisCache.stepCache({ url }), artifacts: RedisCache.artifactStore({ url }) },
+      kill,
+      restart
+    }))
+  })
+})
+
+describe.skipIf(!(await Effect.runPromise(S3.isInstalled)))("S3", () => {
+  twoMachinesSuite("S3", {
+    machine,
+    keeps: false,
+    serve: Effect.map(S3.make, ({ kill, options, restart }) => ({
+      connect: { steps: S3Cache.stepCache(options), artifacts: S3Cache.artifactStore(options) },
       kill,
       restart
     }))

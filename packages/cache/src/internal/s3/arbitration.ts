@@ -23,11 +23,13 @@ const key = "probe"
 const noTag = '"00000000000000000000000000000000"'
 
 const probe = Effect.fnUntraced(function* (client: Client): Effect.fn.Return<void, CacheError> {
-  const create = Effect.map(Conditional.create(client, key, body), ({ _tag }) => _tag)
+  const isUnmet = Effect.flatMap((outcome: Conditional.Settled) =>
+    outcome._tag === "Unknown" ? Effect.fail(outcome.error) : Effect.succeed(outcome._tag === "Unmet")
+  )
+  const heedsAbsence = isUnmet(Conditional.create(client, key, body))
   // The first client finds nothing there.
-  if ((yield* create) !== "Unmet" && (yield* create) !== "Unmet") return yield* unsupported(client, "If-None-Match")
-  const { _tag } = yield* Conditional.replace(client, key, body, noTag)
-  if (_tag !== "Unmet") return yield* unsupported(client, "If-Match")
+  if (!(yield* heedsAbsence) && !(yield* heedsAbsence)) return yield* unsupported(client, "If-None-Match")
+  if (!(yield* isUnmet(Conditional.replace(client, key, body, noTag)))) return yield* unsupported(client, "If-Match")
 })
 
 const body = Buffer.from("strata\n")

@@ -8,7 +8,10 @@ import type { Client, Outcome } from "./client.ts"
 
 /** Objects that are put only when something holds, which the server decides in one step. */
 
-export type Settled = Exclude<Outcome, { readonly _tag: "Busy" }>
+export type Settled =
+  | Exclude<Outcome, { readonly _tag: "Busy" }>
+  /** The server failed, and may have put it before: some that are overtaken while they decide say no more. */
+  | { readonly _tag: "Unknown"; readonly error: CacheError }
 
 /** Puts what has no object yet. */
 export const create = (client: Client, key: string, body: Uint8Array): Effect.Effect<Settled, CacheError> =>
@@ -46,11 +49,14 @@ const put = (
   const request = client.request({ method: "PUT", key, headers: condition, upload })
   return Effect.scoped(request).pipe(
     Effect.repeat({ schedule: pauses, while: ({ _tag }) => _tag === "Busy" }),
-    Effect.filterOrFail(isSettled, () => new CacheError({ reason: new Unexpected({ ...busy, tier: client.tier }) }))
+    Effect.filterOrFail(isDecided, () => new CacheError({ reason: new Unexpected({ ...busy, tier: client.tier }) })),
+    Effect.catchIf(isUnknown, (error) => Effect.succeed<Settled>({ _tag: "Unknown", error }))
   )
 }
 
-const isSettled = (outcome: Outcome): outcome is Settled => outcome._tag !== "Busy"
+const isDecided = (outcome: Outcome): outcome is Exclude<Outcome, { readonly _tag: "Busy" }> => outcome._tag !== "Busy"
+
+const isUnknown = ({ reason }: CacheError): boolean => reason._tag === "Unexpected" && reason.status === 500
 
 const busy = { detail: "the key is busy all the time", status: 409 }
 

@@ -147,6 +147,12 @@ const put = (parts: Parts): Service["put"] => {
 /** How often what is there may change between a look and a put. */
 const mostChanges = 10
 
+/** How often a server may fail to say what became of a put. */
+const mostFailures = 2
+
+const isUncertain = (outcome: Conditional.Settled): boolean =>
+  outcome._tag === "Unknown" || (outcome._tag === "Unmet" && outcome.repeated)
+
 /** The first stays, unless it is none that anybody can be served. */
 const offer = Effect.fnUntraced(function* (
   parts: Parts,
@@ -155,20 +161,23 @@ const offer = Effect.fnUntraced(function* (
 ): Effect.fn.Return<PutOutcome, CacheError> {
   const key = keyOf(entry.key)
   const tags: Array<string | undefined> = []
-  // The answer to a put that stored the entry may have been lost.
+  // A put may have stored the entry though its answer is lost, or does not say so.
   let mayBeOurs = false
+  let failures = 0
   while (tags.length < mostChanges) {
     const tag = tags.at(-1)
     const outcome = yield* tag === undefined
       ? Conditional.create(parts.client, key, message)
       : Conditional.replace(parts.client, key, message, tag)
     if (outcome._tag === "Done") return { _tag: "Inserted" }
-    mayBeOurs ||= outcome._tag === "Unmet" && outcome.repeated
+    if (outcome._tag === "Unknown" && ++failures > mostFailures) return yield* outcome.error
+    mayBeOurs ||= isUncertain(outcome)
     const kept = yield* standing(parts, entry.key)
     if (kept.entry !== undefined) {
       const { digest, metadata } = kept.entry
-      if (mayBeOurs && metadata.recording === entry.metadata.recording) return { _tag: "Inserted" }
-      return { _tag: digest === entry.digest ? "ExistingSame" : "Conflict", entry: kept.entry }
+      if (digest !== entry.digest) return { _tag: "Conflict", entry: kept.entry }
+      const isOurs = mayBeOurs && metadata.recording === entry.metadata.recording
+      return isOurs ? { _tag: "Inserted" } : { _tag: "ExistingSame", entry: kept.entry }
     }
     tags.push(kept.tag)
   }
@@ -213,15 +222,17 @@ const takeOut = Effect.fnUntraced(function* (
 ): Effect.fn.Return<boolean, CacheError> {
   yield* parts.arbitration.ensure
   const tags: Array<string> = []
-  // The answer to a put that took it out may have been lost.
+  // A put may have taken it out though its answer is lost, or does not say so.
   let mayBeOurs = false
+  let failures = 0
   while (tags.length < mostChanges) {
     const { message, tag } = yield* receive(parts, key)
     if (message === undefined) return mayBeOurs
     if (recording !== undefined && recording !== recordingOf(key, message)) return false
     const outcome = yield* Conditional.replace(parts.client, keyOf(key), nothing, tag)
     if (outcome._tag === "Done") return true
-    mayBeOurs = outcome._tag === "Unmet" && outcome.repeated
+    if (outcome._tag === "Unknown" && ++failures > mostFailures) return yield* outcome.error
+    mayBeOurs = isUncertain(outcome)
     tags.push(tag)
   }
   return yield* changing(parts, tags)
