@@ -5,19 +5,25 @@
  * @since 0.1.0
  */
 import { assert } from "@effect/vitest"
+import { sha256 } from "@strata/durable/Digest"
 import { write } from "@strata/durable/DurableWriter"
 import { Checkpoints } from "@strata/journal/Checkpoint"
 import { Compaction } from "@strata/journal/Compaction"
+import type { NewEvent } from "@strata/journal/Event"
 import { Journal } from "@strata/journal/Journal"
 import { Rewind } from "@strata/journal/Rewind"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import * as TestClock from "effect/testing/TestClock"
+import { ClockStorage } from "../ClockStorage.ts"
 import { ClockStore } from "../ClockStore.ts"
 import * as DeferredClockFold from "../DeferredClockFold.ts"
+import { DeferredStorage } from "../DeferredStorage.ts"
 import * as FoldJoin from "../internal/foldJoin.ts"
 import * as FoldRows from "../internal/foldRows.ts"
 import * as RunStream from "../RunStream.ts"
+import * as StateEvents from "../StateEvents.ts"
 import type { Services } from "./harness.ts"
 import * as Harness from "./harness.ts"
 
@@ -97,6 +103,7 @@ const draw: Effect.Effect<Step> = Effect.map(Random.Random, (random) => {
     [10, () => unchecked(Effect.andThen(TestClock.adjust(below(20)), Harness.fire(1 + below(4))))],
     [6, () => unchecked(write(ClockStore.use((store) => store.cancel([{ executionId: run, name }]))))],
     [2, () => unchecked(write(ClockStore.use((store) => store.settle([run]))))],
+    [6, () => unchecked(noise(run, pick([name, Harness.deferredOf(name)])))],
     [6, () => unchecked(Effect.exit(write(Effect.andThen(rolledBack(run, name), Effect.fail("no")))))],
     [4, () => unchecked(at(run, below(6), (stream, seq) => Checkpoints.use((all) => all.take({ stream, seq }))))],
     [5, () => checked(at(run, below(8), (stream, seq) => Compaction.use((all) => all.compact({ stream, seq }))))],
@@ -109,6 +116,21 @@ const draw: Effect.Effect<Step> = Effect.map(Random.Random, (random) => {
   }
   return unchecked(Effect.void)
 })
+
+/** Entries that change nothing: of what was first already, and of what there is not. */
+const noise = (executionId: string, name: string) =>
+  Effect.gen(function* () {
+    const { ClockCompleted, ClockScheduled, DeferredCompleted, DeferredConsumed } = StateEvents
+    const [clock] = yield* ClockStorage.use((storage) => storage.find([{ executionId, name }]))
+    const [deferred] = yield* DeferredStorage.use((storage) => storage.find([{ executionId, name }]))
+    const at = (yield* Clock.currentTimeMillis) + 1
+    const events: Array<NewEvent> = []
+    if (clock !== undefined) events.push(ClockScheduled.make({ name, deferred: "other", deadline: at + 1000, at }))
+    if (clock?.completedAt !== null) events.push(ClockCompleted.make({ name, outcome: "settled", at }))
+    if (deferred !== undefined) events.push(DeferredCompleted.make({ name, exit: sha256("other"), metadata: null, at }))
+    if (deferred?.consumedAt !== null) events.push(DeferredConsumed.make({ name, at }))
+    yield* write(Journal.use((journal) => journal.append(RunStream.of(executionId), events)))
+  })
 
 /** All of it has to be gone. */
 const rolledBack = (run: string, name: string) =>
