@@ -3,8 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { type CacheError, outlook } from "@strata/cache/CacheError"
 import { absent, miss } from "@strata/cache/Lookup"
 import * as S3Cache from "@strata/cache/S3Cache"
+import { StepCache } from "@strata/cache/StepCache"
 import * as CacheServer from "@strata/cache/testing/cacheServer"
 import * as Hostile from "@strata/cache/testing/hostile"
+import { Journal } from "@strata/journal/Journal"
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -17,10 +19,14 @@ import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import * as Tracer from "effect/Tracer"
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { inspect } from "node:util"
 import { vi } from "vitest"
 import * as Signer from "../src/internal/s3/signer.ts"
 import { blobOf, entryOf } from "./support/http.ts"
+import { machine } from "./support/machine.ts"
 import { reasonOf } from "./support/s3.ts"
 import * as S3Stub from "./support/s3Stub.ts"
 
@@ -449,6 +455,34 @@ describe("S3Cache and credentials", () => {
         }
       }
       assert.isTrue(server.seen.every(({ headers }) => headers["x-amz-security-token"] === "t0k3n-of-a-session"))
+    })
+  )
+
+  it.live("keeps them out of the journal of a machine whose publication is refused (C4, C7)", () =>
+    Effect.gen(function* () {
+      const folder = yield* Effect.acquireRelease(
+        Effect.promise(() => mkdtemp(join(tmpdir(), "strata-s3-"))),
+        (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
+      )
+      const server = yield* CacheServer.make(S3Stub.refuse(403, "SignatureDoesNotMatch"))
+      const options = { bucket: "bucket", endpoint: server.url, credentials, deadlines }
+      const journal = yield* Effect.gen(function* () {
+        yield* (yield* StepCache).put(entry)
+        const { readAll } = yield* Journal
+        for (let i = 0; i < 1000; i++) {
+          const text = JSON.stringify(yield* readAll())
+          if (text.includes("cache-publication-refused")) return text
+          yield* Effect.sleep("10 millis")
+        }
+        return assert.fail("nothing was refused")
+      }).pipe(
+        Effect.provide(
+          machine({ steps: S3Cache.stepCache(options), artifacts: S3Cache.artifactStore(options) }, folder)
+        )
+      )
+      assert.include(journal, "refuses access")
+      assert.notMatch(journal, /s3cr3t|AKID|AWS4-HMAC|Signature=/)
+      assert.isAtMost(server.seen.length, 8)
     })
   )
 
