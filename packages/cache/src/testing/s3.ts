@@ -151,7 +151,7 @@ const notInstalled = "the Python package moto[server] is not installed"
 
 const isThere = `
 from importlib.util import find_spec
-raise SystemExit(not all(map(find_spec, ["moto", "flask", "flask_cors"])))
+raise SystemExit(not all(map(find_spec, ["moto", "flask_cors"])))
 `
 
 const program = `
