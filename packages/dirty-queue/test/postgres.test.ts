@@ -141,6 +141,41 @@ describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
     )
   })
 
+  describe("an answer that waits for a change", () => {
+    const answers: Record<
+      string,
+      (claimed: DirtyQueue.Claim) => Effect.Effect<unknown, unknown, DirtyQueue.DirtyQueue>
+    > = {
+      ack: (claimed) => DirtyQueue.DirtyQueue.use((queue) => queue.ack([claimed])),
+      release: (claimed) => DirtyQueue.DirtyQueue.use((queue) => queue.release([claimed])),
+      renew: (claimed) => DirtyQueue.DirtyQueue.use((queue) => queue.renew([claimed])),
+      fail: (claimed) => DirtyQueue.DirtyQueue.use((queue) => queue.fail([{ claim: claimed, error: "no" }]))
+    }
+    for (const [name, answer] of Object.entries(answers)) {
+      it.live(`hears of it: ${name}`, () =>
+        withTwo((elsewhere) =>
+          Effect.gen(function* () {
+            yield* register()
+            yield* putAll("a")
+            const claimed = yield* claimOne
+            const answering = yield* DurableWriter.write(
+              Effect.gen(function* () {
+                yield* record("a")
+                const answering = yield* Effect.forkDetach(elsewhere(answer(claimed)))
+                yield* elsewhere(someoneWaits)
+                return answering
+              }),
+              readCommitted
+            )
+            assert.deepStrictEqual(yield* Fiber.join(answering), ["Superseded"])
+            // A fresh change does not make a path that fails run more often.
+            assert.strictEqual((yield* row).state, name === "fail" ? "delayed" : "ready")
+          })
+        )
+      )
+    }
+  })
+
   describe("opposite orders", () => {
     for (const isolation of ["serializable", "read committed"] as const) {
       it.live(`lets no deadlock reach a caller, ${isolation} (Q14)`, () =>

@@ -144,22 +144,22 @@ export const migrationsPostgres: MigrationSet = {
       `CREATE TRIGGER strata_changelog_insert AFTER INSERT ON strata_changelog
       REFERENCING NEW TABLE AS changes FOR EACH STATEMENT EXECUTE FUNCTION strata_changelog_fan_out()`,
 
-      // Locks the first ready rows of a lane, passing over those that others have locked. Rows without attempts left
-      // become dead letters, and make room for others.
+      // Locks the first ready rows of a lane, passing over those that others have locked, and says where they are, which
+      // the lock keeps true. Rows without attempts left become dead letters, and make room for others.
       `CREATE FUNCTION strata_dirty_pick(
         a_registration BIGINT, a_lane SMALLINT, now BIGINT, wanted INTEGER, max_attempts INTEGER,
-        OUT ids BIGINT[], OUT dead INTEGER
+        OUT places TID[], OUT dead INTEGER
       ) LANGUAGE plpgsql ${byIndex} AS $$
       DECLARE
-        spent BIGINT[];
+        spent TID[];
       BEGIN
         dead := 0;
         LOOP
-          SELECT coalesce(array_agg(p.id), '{}'),
-            coalesce(array_agg(p.id) FILTER (WHERE p.attempts >= max_attempts), '{}')
-          INTO ids, spent
+          SELECT coalesce(array_agg(p.place), '{}'),
+            coalesce(array_agg(p.place) FILTER (WHERE p.attempts >= max_attempts), '{}')
+          INTO places, spent
           FROM (
-            SELECT d.id, d.attempts FROM strata_dirty AS d
+            SELECT d.ctid AS place, d.attempts FROM strata_dirty AS d
             WHERE d.registration = a_registration AND d.lane = a_lane AND d.ready_at <= now
             ORDER BY d.ready_at, d.id LIMIT wanted FOR UPDATE SKIP LOCKED
           ) AS p;
@@ -169,7 +169,7 @@ export const migrationsPostgres: MigrationSet = {
             ready_at = NULL,
             failed_at = now,
             last_error = coalesce(d.last_error, '${unanswered}')
-          WHERE d.id = ANY (spent);
+          WHERE d.ctid = ANY (spent);
           dead := dead + cardinality(spent);
         END LOOP;
       END $$`,
@@ -193,7 +193,7 @@ export const migrationsPostgres: MigrationSet = {
         is_backfill BOOLEAN;
         share INTEGER;
         kept INTEGER := 0;
-        ids BIGINT[];
+        places TID[];
         died INTEGER := 0;
         token BIGINT;
       BEGIN
@@ -215,16 +215,16 @@ export const migrationsPostgres: MigrationSet = {
             THEN least((r.backfill_credit + wanted::BIGINT * backfill_permille) / 1000, wanted) ELSE 0 END;
           reserved := strata_dirty_pick(r.id, 1::SMALLINT, now, share, max_attempts);
           fresh := strata_dirty_pick(
-            r.id, 0::SMALLINT, now, CASE WHEN is_live THEN wanted - cardinality(reserved.ids) ELSE 0 END, max_attempts
+            r.id, 0::SMALLINT, now, CASE WHEN is_live THEN wanted - cardinality(reserved.places) ELSE 0 END, max_attempts
           );
-          ids := reserved.ids || fresh.ids;
+          places := reserved.places || fresh.places;
           died := reserved.dead + fresh.dead;
-          IF is_backfill AND cardinality(reserved.ids) = share THEN
+          IF is_backfill AND cardinality(reserved.places) = share THEN
             kept := (r.backfill_credit + wanted::BIGINT * backfill_permille) % 1000;
-            IF cardinality(ids) < wanted THEN
+            IF cardinality(places) < wanted THEN
               -- The rows that are reserved come first again.
-              later := strata_dirty_pick(r.id, 1::SMALLINT, now, wanted - cardinality(fresh.ids), max_attempts);
-              ids := later.ids || fresh.ids;
+              later := strata_dirty_pick(r.id, 1::SMALLINT, now, wanted - cardinality(fresh.places), max_attempts);
+                  places := later.places || fresh.places;
               died := died + later.dead;
             END IF;
           END IF;
@@ -240,7 +240,7 @@ export const migrationsPostgres: MigrationSet = {
             lease = token,
             ready_at = now + lease_for,
             attempts = d.attempts + 1
-          WHERE d.id = ANY (ids)
+          WHERE d.ctid = ANY (places)
           RETURNING d.id, d.path, d.version, d.lease, d.op, d.cid, d.mtime, d.seq, d.lane, d.attempts, d.queued_at, 0;
         END IF;
         id := NULL;

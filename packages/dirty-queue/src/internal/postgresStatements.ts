@@ -2,7 +2,8 @@ import { channel, refreshed, registryLock } from "./postgresSchema.ts"
 
 /*
  * Every statement is one fixed text, so that the driver finds it prepared, and batches are one JSON parameter. What
- * answers claims locks its rows by path and registration first, as changes do.
+ * answers claims locks its rows by path and registration first, as changes do. It then finds them by their ids, never by
+ * their places: where a lock was waited for, the row has a new one, which the statement does not see.
  */
 
 // ---------------------------------------------------------------------------------------------------------------------
