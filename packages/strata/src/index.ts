@@ -29,6 +29,10 @@ export * as RedisCache from "@strata/cache/RedisCache"
 /**
  * @since 0.1.0
  */
+export * as S3Cache from "@strata/cache/S3Cache"
+/**
+ * @since 0.1.0
+ */
 export * as StepCache from "@strata/cache/StepCache"
 /**
  * @since 0.1.0
