@@ -8,6 +8,7 @@ import { describe } from "@effect/vitest"
 import { workflowCases } from "./workflowCases.ts"
 import { workflowEnding } from "./workflowEnding.ts"
 import type { WorkflowTier } from "./workflowHarness.ts"
+import { workflowKeeping } from "./workflowKeeping.ts"
 import { workflowOwning } from "./workflowOwning.ts"
 import { workflowRunning } from "./workflowRunning.ts"
 import { workflowWaiting } from "./workflowWaiting.ts"
@@ -24,6 +25,7 @@ export const workflowSuite = <E>(name: string, tier: WorkflowTier<E>): void => {
     workflowWaiting(tier)
     workflowEnding(tier)
     workflowOwning(tier)
+    workflowKeeping(tier)
     workflowCases(tier)
   })
 }
