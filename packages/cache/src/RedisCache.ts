@@ -21,6 +21,7 @@ import * as Arbitration from "./internal/redis/arbitration.ts"
 import * as Artifacts from "./internal/redis/artifacts.ts"
 import * as Connection from "./internal/redis/connection.ts"
 import * as Entries from "./internal/redis/entries.ts"
+import * as Server from "./internal/redis/server.ts"
 import type { Settings } from "./internal/redis/settings.ts"
 import * as Target from "./internal/redis/target.ts"
 import type { StepCache } from "./StepCache.ts"
@@ -185,6 +186,25 @@ export const artifactStore: (
   const settings = yield* settingsOf(options)
   return Artifacts.make(yield* connect(options), settings)
 })
+
+// ---------------------------------------------------------------------------------------------------------------------
+// accessors
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * What the server says of itself: its software with the version, and its time in milliseconds since the epoch. Needs the
+ * commands `INFO` and `TIME`, which nothing else does; `Forbidden` to a user that has them not.
+ *
+ * @since 0.1.0
+ * @category accessors
+ */
+export const server: (
+  options: RedisCacheOptions
+) => Effect.Effect<{ readonly software: string; readonly now: number }, CacheError> = Effect.fnUntraced(function* (
+  options
+) {
+  return yield* Server.ask(yield* connect(options))
+}, Effect.scoped)
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers

@@ -17,6 +17,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { isSqlError } from "effect/sql/SqlError"
 import type { NoIndex } from "@strata/search/Search"
 import * as DatabaseFile from "./DatabaseFile.ts"
+import { sqlDetail } from "./internal/sqlDetail.ts"
 import type { Output } from "./Output.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -172,18 +173,4 @@ const isFolder = (path: string): Effect.Effect<boolean, never, FileSystem.FileSy
   )
 
 const unusable = (file: string, error: SqlError) =>
-  new DatabaseFile.DatabaseFileError({ reason: new DatabaseFile.Unusable({ file, detail: detailOf(error) }) })
-
-/** What the server says is in the words of Postgres; of a connection only a code is sure to repeat no address. */
-const detailOf = ({ message, reason: { _tag, cause } }: SqlError): string => {
-  switch (_tag) {
-    case "ConnectionError": {
-      const code = hasProperty(cause, "code") && typeof cause.code === "string" ? ` (${cause.code})` : ""
-      return `it cannot be reached${code}`
-    }
-    case "AuthenticationError":
-      return "it refuses this user, or the password"
-    default:
-      return (cause instanceof Error ? cause.message : message).split("\n", 1)[0]!
-  }
-}
+  new DatabaseFile.DatabaseFileError({ reason: new DatabaseFile.Unusable({ file, detail: sqlDetail(error) }) })

@@ -28,12 +28,12 @@ export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode]
 
 /**
  * Ends a command that ran to its end and has listed what failed. It is not
- * reported again and gives exit code 1.
+ * reported again and gives exit code 1, or the one it names.
  *
  * @since 0.1.0
  * @category errors
  */
 export class FinishedWithFailures extends Schema.TaggedError<FinishedWithFailures>("@strata/cli/FinishedWithFailures")(
   "FinishedWithFailures",
-  { failed: Schema.Int }
+  { failed: Schema.Int, exitCode: Schema.optionalKey(Schema.Literals([ExitCode.failures, ExitCode.environment])) }
 ) {}

@@ -15,6 +15,7 @@ import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import { cache } from "./commands/Cache.ts"
+import { doctor } from "./commands/Doctor.ts"
 import { index } from "./commands/Index.ts"
 import { journal } from "./commands/Journal.ts"
 import { rebuild } from "./commands/Rebuild.ts"
@@ -38,7 +39,20 @@ import { version } from "./Version.ts"
  * @category commands
  */
 export const command = root.pipe(
-  Command.withSubcommands([index, search, watch, status, retry, rebuild, verify, cache, journal, runs, rebuildState])
+  Command.withSubcommands([
+    index,
+    search,
+    watch,
+    status,
+    retry,
+    rebuild,
+    verify,
+    cache,
+    journal,
+    doctor,
+    runs,
+    rebuildState
+  ])
 )
 
 /**
@@ -73,7 +87,7 @@ const report = (cause: Cause.Cause<unknown>): Effect.Effect<ExitCode, never, Out
   const error = Cause.squash(cause)
   // What the presenter or the command has printed already.
   if (CliError.isCliError(error) && error._tag === "ShowHelp") return Effect.succeed(ExitCode.usage)
-  if (error instanceof FinishedWithFailures) return Effect.succeed(ExitCode.failures)
+  if (error instanceof FinishedWithFailures) return Effect.succeed(error.exitCode ?? ExitCode.failures)
   const { exitCode, message, tag } = ErrorReport.fromCause(cause)
   return Effect.as(
     Output.Output.use((output) => output.error({ tag, message })),

@@ -14,6 +14,18 @@ import * as Redacted from "effect/Redacted"
 import type { SharedTier } from "./SharedTier.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
+// constants
+// ---------------------------------------------------------------------------------------------------------------------
+
+/**
+ * A tier that does not answer must not hold a command up for longer than a few seconds in all.
+ *
+ * @since 0.1.0
+ * @category constants
+ */
+export const deadlines = { connect: "1500 millis", response: "1500 millis" } as const
+
+// ---------------------------------------------------------------------------------------------------------------------
 // constructors
 // ---------------------------------------------------------------------------------------------------------------------
 
@@ -53,9 +65,6 @@ export const validate = (tier: SharedTier): Effect.Effect<void, CacheError> =>
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
-
-/** A tier that does not answer must not hold a command up for longer than a few seconds in all. */
-const deadlines = { connect: "1500 millis", response: "1500 millis" } as const
 
 const httpDeadlines: HttpCache.Deadlines = { ...deadlines, idle: "1500 millis" }
 

@@ -311,3 +311,32 @@ export type UnjoinedReference = { readonly executionId: string } & (
   | { readonly kind: "run_missing" }
   | { readonly kind: "checkpoint_missing"; readonly floor: number }
 )
+
+/**
+ * What `doctor` found out about one thing. `status`: it `works`, it `fails`, or that is `unknown`, as it was not asked, or
+ * the server does not tell. `reason` is the tag of the error of what fails.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface DoctorCheck {
+  readonly subject: "database" | "shared"
+  readonly check: string
+  readonly status: "works" | "fails" | "unknown"
+  readonly detail: string
+  readonly reason?: string
+}
+
+/**
+ * `ok` when nothing fails. `database` and `shared` name what was asked, without credentials; `null` when none is
+ * configured.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface DoctorResult {
+  readonly ok: boolean
+  readonly database: string | null
+  readonly shared: string | null
+  readonly checks: ReadonlyArray<DoctorCheck>
+}

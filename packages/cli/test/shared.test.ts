@@ -1,12 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Nginx from "@strata/cache/testing/nginx"
+import * as Redis from "@strata/cache/testing/redis"
+import * as S3 from "@strata/cache/testing/s3"
+import * as Postgres from "@strata/durable/testing/postgres"
 import * as Effect from "effect/Effect"
-import { readdirSync, readFileSync } from "node:fs"
-import { createServer, type Socket } from "node:net"
+import * as fs from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { afterEach, beforeEach } from "vitest"
+import { blackHole } from "./blackHole.ts"
 import { type Folder, makeFolder } from "./program.ts"
+import { urlOf } from "./s3.ts"
 
 const folders: Array<Folder> = []
 
@@ -29,9 +33,7 @@ afterEach(() => {
   for (const folder of folders.splice(0)) folder.remove()
 })
 
-const files = 60
-
-const writeTree = (folder: Folder) => {
+const writeTree = (folder: Folder, files = 60) => {
   for (let i = 0; i < files; i++) {
     const kind = i % 4
     const name = `docs/d${i % 5}/f${i}`
@@ -56,57 +58,114 @@ const indexed = (folder: Folder): ReadonlyArray<unknown> => {
   return rows.map((row) => ({ ...row }))
 }
 
-const withNginx = <A, E>(use: (server: Nginx.Nginx) => Effect.Effect<A, E>) => Effect.flatMap(Nginx.make(), use)
+/** The tiers that the command line can name, each on a server that lives as long as the scope. */
+const tiers = [
+  {
+    name: "HTTP",
+    isAvailable: () => Effect.runSync(Nginx.isInstalled),
+    url: Effect.map(Nginx.make(), ({ url }) => url)
+  },
+  {
+    name: "Redis",
+    isAvailable: () => Effect.runSync(Redis.isInstalled),
+    url: Effect.map(Redis.make(), ({ url }) => url)
+  },
+  {
+    name: "Postgres",
+    isAvailable: Postgres.isAvailable,
+    url: Effect.map(Postgres.schema, (schema) => `${process.env["STRATA_TEST_POSTGRES"]}?schema=${schema}`)
+  },
+  {
+    name: "S3",
+    isAvailable: () => Effect.runSync(S3.isInstalled),
+    url: Effect.map(S3.make, ({ options }) => urlOf(options))
+  }
+] as const
 
-describe.skipIf(!Effect.runSync(Nginx.isInstalled))("two machines with a shared cache", () => {
-  it.live("extract what either has seen once", () =>
-    withNginx((server) =>
-      Effect.sync(() => {
-        writeTree(a)
-        writeTree(b)
-        const first = a.json(["index", "docs", "--shared", server.url])
+for (const { isAvailable, name, url } of tiers) {
+  describe.skipIf(!isAvailable())(`two machines with a shared cache on ${name}`, { timeout: 60_000 }, () => {
+    it.live("extract what either has seen once", () =>
+      Effect.gen(function* () {
+        const shared = yield* url
+        const files = 16
+        writeTree(a, files)
+        const first = a.json(["index", "docs", "--shared", shared])
         assert.deepInclude(first, { code: 0, scanned: files, failed: 0 })
-        assert.deepStrictEqual(first.cache.sharedHits, 0)
+        assert.strictEqual(first.cache.sharedHits, 0)
         assert.strictEqual(first.cache.extracted + first.cache.localHits, files)
-        const second = b.json(["index", "docs"], { STRATA_SHARED: server.url })
-        assert.strictEqual(second.cache.extracted, 0)
-        assert.strictEqual(second.cache.sharedHits + second.cache.localHits, files)
-        assert.strictEqual(second.cache.sharedHits, first.cache.extracted)
-        assert.deepInclude(second, { indexed: first.indexed, skipped: first.skipped })
-        assert.isAbove(indexed(a).length, 40)
-        assert.deepStrictEqual(indexed(b), indexed(a))
-        assert.deepStrictEqual(
-          b.json(["search", "common", "--limit", "100"]).hits,
-          a.json(["search", "common", "--limit", "100"]).hits
-        )
-        // Another name for the same content, and the index built anew: both are known here.
-        b.write("docs/moved/other.md", "# Title 4\n\ncommon markdown4\n\n## Part\n\n" + "more text ".repeat(80) + "\n")
-        assert.deepStrictEqual(b.json(["index", "docs"]).cache, { extracted: 0, localHits: 1, sharedHits: 0 })
+        for (let attempt = 0; ; attempt++) {
+          const b = machine()
+          writeTree(b, files)
+          const second = b.json(["index", "docs"], { STRATA_SHARED: shared })
+          assert.deepInclude(second, { code: 0, indexed: first.indexed, skipped: first.skipped })
+          assert.strictEqual(second.cache.extracted + second.cache.sharedHits + second.cache.localHits, files)
+          assert.isAbove(indexed(a).length, 10)
+          assert.deepStrictEqual(indexed(b), indexed(a))
+          if (second.cache.extracted === 0) break
+          // What a busy machine could not send, or get, in time.
+          assert.isBelow(attempt, 3, "not everything is shared in the end")
+          a.json(["index", "docs", "--shared", shared])
+        }
       })
     )
-  )
+  })
+}
 
-  it.live("send nothing when they only read", () =>
-    withNginx((server) =>
-      Effect.sync(() => {
-        writeTree(a)
-        a.run(["index", "docs", "--shared", server.url, "--read-only"])
-        assert.deepStrictEqual(readdirSync(server.root), [])
-      })
-    )
+describe.skipIf(!Effect.runSync(Nginx.isInstalled))("a machine that only reads", () => {
+  it.live("sends nothing to the shared cache, and knows what it extracted itself", () =>
+    Effect.gen(function* () {
+      const server = yield* Nginx.make()
+      writeTree(a)
+      a.run(["index", "docs", "--shared", server.url, "--read-only"])
+      assert.deepStrictEqual(fs.readdirSync(server.root), [])
+      // Another name for the same content.
+      a.write("docs/moved/other.md", "# Title 4\n\ncommon markdown4\n\n## Part\n\n" + "more text ".repeat(80) + "\n")
+      assert.deepStrictEqual(a.json(["index", "docs"]).cache, { extracted: 0, localHits: 1, sharedHits: 0 })
+    })
+  )
+})
+
+describe.skipIf(!Effect.runSync(Redis.isInstalled))("every command that extracts", { timeout: 60_000 }, () => {
+  /** Entries that came from the shared cache. */
+  const fromAfar = (folder: Folder): number =>
+    folder
+      .json(["cache", "stats"])
+      .origins.filter(({ from }: { from: string | null }) => from !== null)
+      .reduce((sum: number, { entries }: { entries: number }) => sum + entries, 0)
+
+  it.live("takes from the shared cache: rebuild, search --sync, verify --repair, retry and watch", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Redis.make()
+      const shared = ["--shared", url]
+      const write = (folder: Folder, name: string) => folder.write(`docs/${name}.txt`, `common ${name}\n`)
+      for (const name of ["one", "two", "three", "four"]) write(a, name)
+      a.json(["index", "docs", ...shared])
+      // Plain text is not kept unless there is a shared cache.
+      write(b, "one")
+      b.json(["index", "docs"])
+      assert.strictEqual(fromAfar(b), 0)
+      assert.deepInclude(b.json(["rebuild", ...shared]), { code: 0, indexed: 1 })
+      assert.strictEqual(fromAfar(b), 1)
+      write(b, "two")
+      assert.deepInclude(b.json(["search", "common", "--sync", ...shared]), { code: 0, total: 2 })
+      assert.strictEqual(fromAfar(b), 2)
+      write(b, "three")
+      assert.deepInclude(b.json(["verify", "--repair", ...shared]), { code: 0, ok: true })
+      assert.strictEqual(fromAfar(b), 3)
+      assert.deepInclude(b.json(["retry", ...shared]), { code: 0, revived: 0 })
+      const child = b.start(["watch", "docs", "--json", ...shared])
+      const ended = new Promise((resolve) => child.once("exit", resolve))
+      yield* Effect.promise(() => new Promise((resolve) => child.stdout!.once("data", resolve)))
+      write(b, "four")
+      while (b.json(["search", "four"]).total === 0) yield* Effect.sleep("50 millis")
+      child.kill("SIGINT")
+      yield* Effect.promise(() => ended)
+      assert.strictEqual(fromAfar(b), 4)
+    })
   )
 })
 
 describe("the shared cache of a command", () => {
-  it("is told when it is none, without a word of what was given", () => {
-    a.write("docs/a.md", "# a")
-    for (const url of ["nonsense", "ftp://host/x", "http://user:hunter2@host/", "http://host/?token=hunter2"]) {
-      const { code, error } = a.json(["index", "docs", "--shared", url])
-      assert.deepStrictEqual([code, error.tag], [2, "SharedTierInvalid"])
-      assert.notInclude(error.message, "hunter2")
-    }
-  })
-
   it.live("does not hold it up for long when it does not answer", () =>
     Effect.gen(function* () {
       const { port } = yield* blackHole
@@ -137,27 +196,6 @@ const measure = async (folder: Folder, args: ReadonlyArray<string>) => {
   })
   const code = await new Promise((resolve) => child.once("exit", resolve))
   const ms = performance.now() - begin
-  const { system, user } = JSON.parse(readFileSync(report, "utf8"))
+  const { system, user } = JSON.parse(fs.readFileSync(report, "utf8"))
   return { code, ms, cpuMs: (system + user) / 1000 }
 }
-
-/** Accepts, and never answers. */
-const blackHole = Effect.acquireRelease(
-  Effect.callback<{ readonly port: number; readonly close: () => void }>((resume) => {
-    const sockets = new Set<Socket>()
-    const server = createServer((socket) => {
-      sockets.add(socket)
-      socket.on("error", () => sockets.delete(socket))
-    })
-    server.listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      const close = () => {
-        for (const socket of sockets) socket.destroy()
-        server.close()
-      }
-      resume(Effect.succeed({ port, close }))
-    })
-  }),
-  ({ close }) => Effect.sync(close)
-)

@@ -1,5 +1,14 @@
 import { visible, type Style } from "../Output.ts"
-import type { Failure, Hit, IndexResult, Listed, StatusResult, VerifyResult, WatchResult } from "../Results.ts"
+import type {
+  DoctorResult,
+  Failure,
+  Hit,
+  IndexResult,
+  Listed,
+  StatusResult,
+  VerifyResult,
+  WatchResult
+} from "../Results.ts"
 
 /** Results as lines for people. */
 
@@ -51,6 +60,21 @@ export const verifyLines = (result: VerifyResult, style: Style): ReadonlyArray<s
   const summary = result.failed === 0 ? "the index agrees with the directories" : "all else in the index agrees"
   return [...failureLines(result), ...skipLines(result), ...(wrong.length === 0 ? [summary] : wrong)]
 }
+
+export const doctorLines = (result: DoctorResult, style: Style): ReadonlyArray<string> =>
+  (["database", "shared"] as const).flatMap((subject) => {
+    const name = result[subject]
+    const heading = subject === "database" ? "database" : "shared cache"
+    return [
+      ...(name === null ? [] : [`${style.faint(heading)}  ${visible(name)}`]),
+      ...result.checks
+        .filter((check) => check.subject === subject)
+        .map(
+          ({ check, detail, reason, status }) =>
+            `  ${style.strong(status.padEnd(7))}  ${check.padEnd(11)}  ${visible(detail)}${reason === undefined ? "" : ` [${reason}]`}`
+        )
+    ]
+  })
 
 /** How many paths that failed or were skipped people are shown. */
 const shownPaths = 20

@@ -51,7 +51,8 @@ export const run = Effect.fnUntraced(function* (progress: Progress) {
   const { indexed, skipped } = yield* index.documents
   const drainAll = Effect.gen(function* () {
     for (const scope of scopes) {
-      yield* follower.drain(scope)
+      // It may not be registered yet: that is done beside, and done for one scope after the other.
+      yield* Effect.catchReason(follower.drain(scope), "DirtyQueueError", "NotRegistered", () => Effect.void)
       const written = yield* counts
       yield* progress.update({ done: written.indexed + written.skipped, total: indexed + skipped })
     }

@@ -1,0 +1,114 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Postgres from "@strata/durable/testing/postgres"
+import * as Effect from "effect/Effect"
+import { type Folder, makeFolder } from "./program.ts"
+
+const folder = Effect.acquireRelease(Effect.sync(makeFolder), (folder) => Effect.sync(() => folder.remove()))
+
+/** An index in a schema of its own of the server of this run. */
+const index = Effect.map(Postgres.schema, (schema) => `${process.env["STRATA_TEST_POSTGRES"]}?schema=${schema}`)
+
+const password = () => new URL(process.env["STRATA_TEST_POSTGRES"]!).password
+
+const writeTree = ({ write }: Folder) => {
+  write("docs/a.md", "# Alpha\n\nfirst words\n")
+  write("docs/deep/b.html", "<title>Beta</title><p>second words")
+  write("docs/c.txt", "third words\n")
+  write("docs/empty.txt", "")
+}
+
+const until = async (isTrue: () => boolean): Promise<void> => {
+  const end = performance.now() + 15_000
+  while (!isTrue()) {
+    assert.isBelow(performance.now(), end, "it takes too long")
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
+describe.skipIf(!Postgres.isAvailable())("an index in Postgres", { timeout: 120_000 }, () => {
+  it.live("is made, searched, checked, built anew and looked after as one in a file is", () =>
+    Effect.gen(function* () {
+      const machine = yield* folder
+      const database = yield* index
+      const json = (...args: ReadonlyArray<string>) => machine.json([...args, "--database", database])
+      writeTree(machine)
+      assert.deepInclude(json("search", "words"), { code: 3 })
+      assert.deepInclude(json("index", "docs"), { code: 0, scanned: 4, indexed: 3, skipped: 1, failed: 0 })
+      const found = json("search", "words")
+      assert.deepStrictEqual(
+        [found.total, found.hits.map(({ path }: { path: string }) => path).toSorted()],
+        [3, ["docs/a.md", "docs/c.txt", "docs/deep/b.html"]]
+      )
+      const status = json("status")
+      assert.deepInclude(status, { code: 0, documents: 3, dirty: 0, skipped: 1, directories: ["docs"] })
+      assert.isAbove(status.databaseBytes, 0)
+      assert.notInclude(JSON.stringify(status), password())
+      machine.write("docs/c.txt", "changed words\n")
+      assert.deepInclude(json("verify"), { code: 1, ok: false, stale: ["docs/c.txt"] })
+      assert.deepInclude(json("verify", "--repair"), { code: 0, ok: true })
+      assert.deepInclude(json("rebuild"), { code: 0, indexed: 3, failed: 0 })
+      machine.write("docs/d.md", "# Delta\n\nfourth words\n")
+      assert.deepInclude(json("search", "fourth", "--sync"), { total: 1 })
+      assert.deepInclude(json("retry"), { code: 0, revived: 0 })
+      assert.isAbove(json("cache", "stats").entries, 0)
+      assert.isAbove(json("journal").entries.length, 0)
+      // The database of the environment, whose password is in no list of processes.
+      assert.deepInclude(machine.json(["status"], { STRATA_DATABASE: database }), { code: 0, documents: 4 })
+    })
+  )
+
+  it.live("is kept current by watch, also with what another process records", () =>
+    Effect.gen(function* () {
+      const machine = yield* folder
+      const database = yield* index
+      writeTree(machine)
+      const child = machine.start(["watch", "docs", "--database", database, "--json"])
+      let out = ""
+      child.stdout!.on("data", (chunk) => (out += String(chunk)))
+      yield* Effect.promise(async () => {
+        await until(() => out.includes("\n"))
+        machine.write("docs/e.md", "# Epsilon\n\nfifth words\n")
+        await until(() => machine.json(["search", "fifth", "--database", database]).total === 1)
+        child.kill("SIGINT")
+        await until(() => child.exitCode !== null)
+      })
+      assert.strictEqual(child.exitCode, 130)
+      assert.notInclude(out, password())
+    })
+  )
+
+  it.live("that cannot be used is one line of why, with exit code 3 and without a password", () =>
+    Effect.gen(function* () {
+      const machine = yield* folder
+      const database = yield* index
+      writeTree(machine)
+      const away = new URL(database)
+      away.port = "1"
+      const stranger = new URL(database)
+      stranger.password = "hunter2"
+      const elsewhere = new URL(database)
+      elsewhere.pathname = "/none"
+      for (const [url, words] of [
+        [away, /cannot be reached \(ECONNREFUSED\)/],
+        [stranger, /refuses this user, or the password/],
+        [elsewhere, /database "none" does not exist/]
+      ] as const) {
+        for (const args of [
+          ["index", "docs"],
+          ["search", "words"]
+        ]) {
+          const { code, err, out } = machine.run([...args, "--database", url.href])
+          assert.strictEqual(code, 3)
+          assert.match(err, words)
+          assert.match(err, /^strata: the index postgres:\/\/[^@]*\?schema=\w+ cannot be used: .*\n$/)
+          assert.notInclude(err + out, url.password)
+        }
+      }
+      // A search creates nothing.
+      assert.match(
+        machine.run(["search", "words", "--database", database]).err,
+        /no search index in the database postgres:/
+      )
+    })
+  )
+})
