@@ -104,7 +104,7 @@ describe("S3Cache and conditions", () => {
     })
   )
 
-  it.live("asks for two more answers than it needs for its first put, and for none after that", () =>
+  it.live("asks what it has to know at its start, and one question for each put and lookup after that", () =>
     Effect.gen(function* () {
       const { entries, server } = yield* start()
       assert.strictEqual(server.seen.length, 4)

@@ -4,7 +4,8 @@ import * as Redacted from "effect/Redacted"
 import { Buffer } from "node:buffer"
 import { createHash, createHmac, type Hash, type Hmac } from "node:crypto"
 import { validateHeaderValue } from "node:http"
-import { CacheError, Invalid, TimedOut, Unreachable, Unsupported } from "../../CacheError.ts"
+import { CacheError, Invalid, TimedOut, Unreachable } from "../../CacheError.ts"
+import { load } from "./library.ts"
 import type { Target } from "./target.ts"
 
 /** Who this client is. */
@@ -78,7 +79,7 @@ export const make = Effect.fnUntraced(function* (
           new CacheError({ reason: new Unreachable({ tier, detail: `no signature: ${nameOf(cause)}` }) })
       })
       if (!Object.entries(signed.headers).every(isHeader)) {
-        return yield* new CacheError({ reason: new Invalid({ tier, detail: "the credentials are none of HTTP" }) })
+        return yield* new CacheError({ reason: new Invalid({ tier, detail: "a header is none of HTTP" }) })
       }
       return Object.fromEntries(Object.entries(signed.headers).map(([name, value]) => [name, Redacted.make(value)]))
     })
@@ -110,16 +111,6 @@ const chain = (tier: string) =>
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
-
-/** Loaded by whoever uses the tier, and not installed by others. */
-export const load = <A>(tier: string, name: string, load: () => Promise<A>): Effect.Effect<A, CacheError> =>
-  Effect.tryPromise({
-    try: load,
-    catch: () =>
-      new CacheError({
-        reason: new Unsupported({ tier, operation: `be used without the package ${name}, which is to be installed` })
-      })
-  })
 
 const isHeader = ([name, value]: readonly [string, string]): boolean => {
   try {

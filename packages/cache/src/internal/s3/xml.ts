@@ -1,7 +1,7 @@
 import type { parseXml } from "@rgrove/parse-xml"
 import * as Effect from "effect/Effect"
 import type { CacheError } from "../../CacheError.ts"
-import { load } from "./signer.ts"
+import { load } from "./library.ts"
 
 /** A message of S3: the name of its root, and the texts of what is in it. */
 export interface Message {
