@@ -4,7 +4,8 @@
  * of a run go in one write, so that whatever remains can still be explained and rebuilt.
  *
  * A removed run is as if it had never been: executing it again runs it again. A run stays for as long as a run that has
- * waited for it has not settled, as that asks for its result again whenever it is replayed.
+ * waited for it has not settled, as that asks for its result again whenever it is replayed. Deferreds that were completed
+ * of runs which there are not go by age too.
  *
  * @since 0.1.0
  */
@@ -89,6 +90,11 @@ export interface RetentionLayerOptions<E = never, R = never> extends RetentionOp
  */
 export interface Swept {
   readonly runs: number
+  /**
+   * Runs that there are not: their deferreds were completed, longer ago than `maxAge`, before they were started, or after
+   * they were removed.
+   */
+  readonly strays: number
   /** Of the journal. */
   readonly entries: number
   readonly clocks: number
@@ -110,7 +116,7 @@ export type Services = RunStore | ClockStore | DeferredStore | Journal | Compact
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Removes what need not stay, oldest first, a bounded number of runs in a write. What was removed stays so when it fails
+ * Removes what need not stay, oldest first, a bounded number of runs in a write, then completions without a run. What was removed stays so when it fails
  * or is interrupted on the way. With `dryRun` it does each write and takes it back, so that it counts exactly what would
  * go, and archives nothing.
  *
@@ -124,7 +130,8 @@ export const sweep: <E = never, R = never>(
 ) => Effect.Effect<Swept, E | SqlError | JournalError, R | Services> = Sweeping.sweep
 
 /**
- * Sweeps again and again, for as long as it is run. A failure is logged, and the next sweep tries again.
+ * Sweeps again and again, for as long as it is run. A failure is logged, and the next sweep tries again. For completions
+ * without a run it looks at 500 streams each time.
  *
  * @since 0.1.0
  * @category sweeping

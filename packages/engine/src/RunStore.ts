@@ -297,6 +297,8 @@ export class RunStore extends Context.Service<
     readonly find: (executionIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<StoredRun>, SqlError>
     /** The outcomes of a run. */
     readonly outcomes: (id: number) => Effect.Effect<ReadonlyArray<ActivityOutcome>, SqlError>
+    /** Which of these there are. */
+    readonly present: (executionIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, SqlError>
     /** Which of these are completed. */
     readonly completedOf: (executionIds: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<string>, SqlError>
     /** Runs by id, greatest first. */

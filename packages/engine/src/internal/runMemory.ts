@@ -270,12 +270,13 @@ const sorted = (state: State, filter: (run: StoredRun) => boolean): ReadonlyArra
 
 const reading = ({
   look
-}: Access): Pick<Store, "find" | "outcomes" | "completedOf" | "list" | "settled" | "settledBeyond"> => ({
+}: Access): Pick<Store, "find" | "outcomes" | "present" | "completedOf" | "list" | "settled" | "settledBeyond"> => ({
   find: (executionIds) =>
     look((state) =>
       [...new Set(executionIds)].flatMap((id) => state.runs.get(id) ?? []).toSorted((a, b) => a.id - b.id)
     ),
   outcomes: (id) => look((state) => [...(state.outcomes.get(id)?.values() ?? [])]),
+  present: (executionIds) => look((state) => executionIds.filter((id) => state.runs.has(id))),
   completedOf: (executionIds) =>
     look((state) => executionIds.filter((id) => state.runs.get(id)?.status === "completed")),
   list: ({ before, limit, status, workflow }) =>

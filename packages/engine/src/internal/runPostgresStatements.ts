@@ -190,6 +190,10 @@ WHERE r.execution_id IN (SELECT json_array_elements_text($1::JSON)) ORDER BY r.i
 export const outcomes = `SELECT name, attempt, exit, digest FROM strata_run_activity WHERE run = $1::BIGINT`
 
 /** Parameter: execution ids as a JSON array. */
+export const present = `
+SELECT execution_id FROM strata_run WHERE execution_id IN (SELECT json_array_elements_text($1::JSON))`
+
+/** Parameter: execution ids as a JSON array. */
 export const completedOf = `
 SELECT execution_id FROM strata_run
 WHERE execution_id IN (SELECT json_array_elements_text($1::JSON)) AND status = 'completed'`

@@ -171,9 +171,11 @@ const owning = (
 const reading = (
   run: Rows.Run,
   Statements: Statements
-): Pick<Store, "find" | "outcomes" | "completedOf" | "list" | "settled" | "settledBeyond"> => ({
+): Pick<Store, "find" | "outcomes" | "present" | "completedOf" | "list" | "settled" | "settledBeyond"> => ({
   find: (executionIds) => Effect.map(run(Statements.find, [JSON.stringify(executionIds)]), RunRows.toRuns),
   outcomes: (id) => Effect.map(run(Statements.outcomes, [id]), (rows) => rows.map(RunRows.toOutcome)),
+  present: (executionIds) =>
+    Effect.map(run(Statements.present, [JSON.stringify(executionIds)]), (rows) => rows.map((row) => Rows.text(row[0]))),
   completedOf: (executionIds) =>
     Effect.map(run(Statements.completedOf, [JSON.stringify(executionIds)]), (rows) =>
       rows.map((row) => Rows.text(row[0]))

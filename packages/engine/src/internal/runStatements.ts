@@ -162,6 +162,10 @@ SELECT ${columns} FROM strata_run WHERE execution_id IN (SELECT value FROM json_
 export const outcomes = `SELECT name, attempt, exit, digest FROM strata_run_activity WHERE run = ?1`
 
 /** Parameter: execution ids as a JSON array. */
+export const present = `
+SELECT r.execution_id FROM json_each(?1) AS b CROSS JOIN strata_run AS r ON r.execution_id = b.value`
+
+/** Parameter: execution ids as a JSON array. */
 export const completedOf = `
 SELECT r.execution_id FROM json_each(?1) AS b
 CROSS JOIN strata_run AS r ON r.execution_id = b.value AND r.status = 'completed'`

@@ -2,6 +2,7 @@ import { DurableWriter } from "@strata/durable/DurableWriter"
 import { Compaction } from "@strata/journal/Compaction"
 import type { Entry, JournalError } from "@strata/journal/Journal"
 import { Journal } from "@strata/journal/Journal"
+import type { StreamName } from "@strata/journal/StreamName"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -14,6 +15,7 @@ import { ClockStore } from "../ClockStore.ts"
 import { DeferredStore } from "../DeferredStore.ts"
 import type { ArchivableRun, RetentionLayerOptions, RetentionOptions, Services, Swept } from "../Retention.ts"
 import * as Metrics from "../RetentionMetrics.ts"
+import * as Strays from "./strays.ts"
 import * as RunStream from "../RunStream.ts"
 import type { SettledPosition, SettledRun, StoredRun } from "../RunStore.ts"
 import { RunStore } from "../RunStore.ts"
@@ -21,22 +23,48 @@ import { RunStore } from "../RunStore.ts"
 export const run = <E = never, R = never>(
   options?: RetentionLayerOptions<E, R>
 ): Effect.Effect<never, never, R | Services> =>
-  sweep(options).pipe(
-    Effect.tap(({ needed }) => Metric.update(Metrics.needed, needed)),
-    Effect.catchCause((cause) =>
-      Cause.hasInterruptsOnly(cause)
-        ? Effect.interrupt
-        : Effect.andThen(Metric.update(Metrics.failures, 1), Effect.logWarning("Settled runs cannot be removed", cause))
-    ),
-    Effect.andThen(Effect.sleep(options?.interval ?? "1 minute")),
-    Effect.forever
-  )
+  Effect.suspend(() => {
+    let after: StreamName | undefined
+    const once = Effect.gen(function* () {
+      const plan = yield* planOf(options ?? {})
+      const { needed } = yield* sweepSettled(plan)
+      yield* Metric.update(Metrics.needed, needed)
+      const strays = yield* sweepStrays(plan, after)
+      after = strays.next
+    })
+    return once.pipe(
+      Effect.withSpan("Retention.sweep"),
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause)
+          ? Effect.interrupt
+          : Effect.andThen(
+              Metric.update(Metrics.failures, 1),
+              Effect.logWarning("Settled runs cannot be removed", cause)
+            )
+      ),
+      Effect.andThen(Effect.sleep(options?.interval ?? "1 minute")),
+      Effect.forever
+    )
+  })
 
 export const sweep = Effect.fn("Retention.sweep")(function* <E = never, R = never>(
   options: RetentionOptions<E, R> & { readonly dryRun?: boolean | undefined } = {}
 ): Effect.fn.Return<Swept, E | SqlError | JournalError, R | Services> {
   const plan = yield* planOf(options)
-  let swept: Swept = { runs: 0, entries: 0, clocks: 0, deferreds: 0, needed: 0 }
+  let swept = yield* sweepSettled(plan)
+  let after: StreamName | undefined
+  do {
+    const strays = yield* sweepStrays(plan, after)
+    swept = add(swept, strays.removed, 0)
+    after = strays.next
+  } while (after !== undefined)
+  return swept
+})
+
+const sweepSettled = Effect.fnUntraced(function* <E, R>(
+  plan: Plan<E, R>
+): Effect.fn.Return<Swept, E | SqlError | JournalError, R | Services> {
+  let swept: Swept = { ...nothing, needed: 0 }
   let after = beginning
   while (true) {
     const batch = yield* nextBatch(plan, after)
@@ -49,6 +77,27 @@ export const sweep = Effect.fn("Retention.sweep")(function* <E = never, R = neve
   }
 })
 
+/** Looks at a page of streams. */
+const sweepStrays = Effect.fnUntraced(function* <E, R>(
+  { batchRuns, dryRun, strayBefore }: Plan<E, R>,
+  after: StreamName | undefined
+): Effect.fn.Return<
+  { readonly removed: Removed; readonly next: StreamName | undefined },
+  SqlError | JournalError,
+  Services
+> {
+  const { executionIds, next } = yield* Strays.page(after, strayBefore)
+  let removed = nothing
+  for (let i = 0; i < executionIds.length; i += batchRuns) {
+    const removal = Strays.remove(executionIds.slice(i, i + batchRuns))
+    const batch = yield* dryRun ? takenBack(removal) : removal
+    // Where a run was started meanwhile, the others are for the next sweep.
+    if (batch !== undefined) removed = sum(removed, { runs: 0, ...batch })
+  }
+  if (!dryRun) yield* Metrics.removed(removed)
+  return { removed, next }
+})
+
 // ---------------------------------------------------------------------------------------------------------------------
 // planning
 // ---------------------------------------------------------------------------------------------------------------------
@@ -56,6 +105,8 @@ export const sweep = Effect.fn("Retention.sweep")(function* <E = never, R = neve
 interface Plan<E, R> {
   /** The last run that may go. */
   readonly upTo: SettledPosition
+  /** The last time at which what has no run may have been told to it. */
+  readonly strayBefore: number
   readonly batchRuns: number
   readonly batchEntries: number
   readonly dryRun: boolean
@@ -77,6 +128,7 @@ const planOf = Effect.fnUntraced(function* <E, R>(
   const beyond = (yield* store.settledBeyond(options.maxRuns ?? 100_000)) ?? beginning
   return {
     upTo: earlier(later(old, beyond), before(options.grace ?? "1 minute")),
+    strayBefore: old.settledAt,
     batchRuns: options.batchRuns ?? 50,
     batchEntries: options.batchEntries ?? 2000,
     dryRun: options.dryRun ?? false,
@@ -134,14 +186,19 @@ const lengthOf = Effect.fnUntraced(function* (executionId: string) {
 type Removed = Omit<Swept, "needed">
 
 const add = (swept: Swept, removed: Removed, needed: number): Swept => ({
-  runs: swept.runs + removed.runs,
-  entries: swept.entries + removed.entries,
-  clocks: swept.clocks + removed.clocks,
-  deferreds: swept.deferreds + removed.deferreds,
+  ...sum(swept, removed),
   needed: swept.needed + needed
 })
 
-const nothing: Removed = { runs: 0, entries: 0, clocks: 0, deferreds: 0 }
+const sum = (a: Removed, b: Removed): Removed => ({
+  runs: a.runs + b.runs,
+  strays: a.strays + b.strays,
+  entries: a.entries + b.entries,
+  clocks: a.clocks + b.clocks,
+  deferreds: a.deferreds + b.deferreds
+})
+
+const nothing: Removed = { runs: 0, strays: 0, entries: 0, clocks: 0, deferreds: 0 }
 
 /** Gives nothing when some of the runs have changed, and has removed none of them then. */
 const remove = Effect.fnUntraced(function* <E, R>(
@@ -157,20 +214,28 @@ const remove = Effect.fnUntraced(function* <E, R>(
 })
 
 /** Removes, and takes it back. */
-const count = Effect.fnUntraced(function* ({
-  executionIds
-}: Batch): Effect.fn.Return<Removed | undefined, SqlError | JournalError, Services> {
-  if (executionIds.length === 0) return nothing
-  const writer = yield* DurableWriter
-  return yield* writer
-    .write(Effect.flatMap(removal(executionIds, []), (removed) => Effect.fail({ _tag: "Counted", removed } as const)))
-    .pipe(
-      Effect.catchTags({
-        Counted: ({ removed }) => Effect.succeed(removed),
-        Changed: () => Effect.undefined
-      })
+const count = ({ executionIds }: Batch): Effect.Effect<Removed | undefined, SqlError | JournalError, Services> =>
+  executionIds.length === 0
+    ? Effect.succeed(nothing)
+    : Effect.catchTag(takenBack(removal(executionIds, [])), "Changed", () => Effect.undefined)
+
+const takenBack = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(DurableWriter, (writer) =>
+    writer.write(Effect.flatMap(effect, (value) => Effect.fail(new TakenBack(value)))).pipe(
+      Effect.catchIf(
+        (error) => error instanceof TakenBack,
+        ({ value }) => Effect.succeed<A>(value)
+      )
     )
-})
+  )
+
+class TakenBack<A> {
+  readonly _tag = "TakenBack"
+  readonly value: A
+  constructor(value: A) {
+    this.value = value
+  }
+}
 
 const changed = { _tag: "Changed" } as const
 
@@ -191,7 +256,7 @@ const removal = Effect.fnUntraced(function* (
       return { clocks: yield* clocks.removeOf(executionIds), deferreds: yield* deferreds.removeOf(executionIds) }
     })
   })
-  return { runs: executionIds.length, entries: deleted, ...within }
+  return { runs: executionIds.length, strays: 0, entries: deleted, ...within }
 })
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import * as DeferredClockFold from "../DeferredClockFold.ts"
 import { DeferredStore } from "../DeferredStore.ts"
+import * as Strays from "../internal/strays.ts"
 import * as Retention from "../Retention.ts"
 import * as RunEvents from "../RunEvents.ts"
 import * as RunStream from "../RunStream.ts"
@@ -57,7 +58,7 @@ export const retentionSuite = <E>(name: string, tier: Tier<E>): void => {
 
         const kept = yield* Harness.rows("open")
         const swept = yield* Retention.sweep({ maxAge: "90 minutes" })
-        assert.deepStrictEqual(swept, { runs: 1, entries: 3, clocks: 1, deferreds: 2, needed: 0 })
+        assert.deepStrictEqual(swept, { ...nothing, runs: 1, entries: 3, clocks: 1, deferreds: 2 })
         assert.deepStrictEqual(yield* Harness.rows("old"), [{ clocks: [], deferreds: [] }])
         assert.deepStrictEqual(yield* known("old", "open", "young"), ["open", "young"])
         const journal = yield* Journal
@@ -122,6 +123,43 @@ export const retentionSuite = <E>(name: string, tier: Tier<E>): void => {
         assert.deepStrictEqual(yield* known(...all), [])
       }))
 
+    test("completions of runs that there are not go by age", () =>
+      Effect.gen(function* () {
+        const { head } = yield* Journal
+        yield* Harness.start("open")
+        yield* Harness.complete("open", "x", 1)
+        yield* Harness.complete("early", "x", 1)
+        yield* Harness.complete("early", "y", 1)
+        // One that was started and has lost its row is no stray.
+        yield* Harness.complete("damaged", "x", 1)
+        yield* write(
+          Journal.use((journal) =>
+            journal.append(RunStream.of("damaged"), [
+              RunEvents.Started.make({ workflow: "test", digest: sha256("{}") })
+            ])
+          )
+        )
+        yield* TestClock.adjust("1 hour")
+        yield* Harness.complete("late", "x", 1)
+        const expected = { ...nothing, strays: 1, entries: 2, deferreds: 2 }
+        for (const dryRun of [true, false]) {
+          assert.deepStrictEqual(yield* Retention.sweep({ maxAge: "30 minutes", dryRun }), expected)
+        }
+        assert.deepStrictEqual(yield* Harness.rows("early"), [{ clocks: [], deferreds: [] }])
+        assert.strictEqual(yield* head(RunStream.of("early")), 0)
+        for (const [executionId, seq] of [
+          ["open", 1],
+          ["damaged", 2],
+          ["late", 1]
+        ] as const) {
+          assert.strictEqual(yield* head(RunStream.of(executionId)), seq)
+          assert.strictEqual((yield* Harness.rows(executionId))[0]?.deferreds.length, 1)
+        }
+        // It was started after it had been looked at.
+        assert.isUndefined(yield* Strays.remove(["late", "open"]))
+        assert.strictEqual(yield* head(RunStream.of("late")), 1)
+      }))
+
     test("a dry run counts exactly what would go, and changes nothing", () =>
       Effect.gen(function* () {
         yield* settleNew("a", "b", "c")
@@ -131,7 +169,7 @@ export const retentionSuite = <E>(name: string, tier: Tier<E>): void => {
         yield* TestClock.adjust("1 hour")
         const options = { maxRuns: 1, batchRuns: 1 }
         const counted = yield* Retention.sweep({ ...options, dryRun: true })
-        assert.deepStrictEqual(counted, { runs: 2, entries: 9, clocks: 1, deferreds: 2, needed: 0 })
+        assert.deepStrictEqual(counted, { ...nothing, runs: 2, entries: 9, clocks: 1, deferreds: 2 })
         assert.deepStrictEqual(yield* known("a", "b", "c"), ["a", "b", "c"])
         assert.strictEqual((yield* Harness.story("b")).length, 5)
         assert.deepStrictEqual(yield* Retention.sweep(options), counted)
@@ -214,19 +252,25 @@ export const retentionSuite = <E>(name: string, tier: Tier<E>): void => {
         let attempts = 0
         const layer = Retention.layer({
           maxRuns: 0,
+          maxAge: "1 minute",
           interval: "10 seconds",
           archive: () => Effect.suspend(() => (attempts++ === 0 ? Effect.fail("full") : Effect.void))
         })
         yield* Layer.build(layer)
         yield* Harness.eventually(Effect.sync(() => attempts === 1))
         assert.deepStrictEqual(yield* known("a"), ["a"])
-        yield* TestClock.adjust("10 seconds")
-        yield* Harness.eventually(Effect.map(known("a"), ({ length }) => length === 0))
+        const afterAWhile = <A, E, R>(look: Effect.Effect<A, E, R>) =>
+          Effect.andThen(TestClock.adjust("10 seconds"), look)
+        yield* Harness.eventually(afterAWhile(Effect.map(known("a"), ({ length }) => length === 0)))
+        yield* Harness.complete("stray", "x", 1)
+        yield* Harness.eventually(
+          afterAWhile(Effect.map(Harness.rows("stray"), ([rows]) => rows!.deferreds.length === 0))
+        )
       }))
   })
 }
 
-const nothing: Retention.Swept = { runs: 0, entries: 0, clocks: 0, deferreds: 0, needed: 0 }
+const nothing: Retention.Swept = { runs: 0, strays: 0, entries: 0, clocks: 0, deferreds: 0, needed: 0 }
 
 const known = (...executionIds: ReadonlyArray<string>) =>
   Effect.map(
