@@ -32,7 +32,13 @@ import type { Output } from "./Output.ts"
  */
 export type Database =
   | { readonly _tag: "File"; readonly name: string }
-  | { readonly _tag: "Postgres"; readonly name: string; readonly url: Redacted.Redacted }
+  | {
+      readonly _tag: "Postgres"
+      readonly name: string
+      readonly url: Redacted.Redacted
+      /** The one that the URL names. */
+      readonly schema: string | undefined
+    }
 
 // ---------------------------------------------------------------------------------------------------------------------
 // errors
@@ -153,14 +159,10 @@ const read = Effect.fnUntraced(function* (
   }
   const client = yield* Effect.promise(() => import("@strata/strata/PostgresClient"))
   const url = Redacted.make(named.value)
-  const { name } = yield* Effect.catchReason(
-    client.parse(url),
-    "PostgresClientError",
-    "AddressInvalid",
-    ({ detail }) => invalid(detail),
-    Effect.die
+  const { name, schema } = yield* Effect.mapError(client.parse(url), ({ reason }) =>
+    invalid(reason._tag === "AddressInvalid" ? reason.detail : reason.message)
   )
-  return { _tag: "Postgres", name, url }
+  return { _tag: "Postgres", name, url, schema }
 })
 
 /** What cannot be looked at is told of by whoever opens it. */

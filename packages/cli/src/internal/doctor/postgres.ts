@@ -30,14 +30,13 @@ export const examine = Effect.fnUntraced(function* (
   )
   if (skew._tag === "Some") Checks.tellClock(checks, skew.value, 50)
   yield* checks.ask("wakes", notified(sql), () => "LISTEN hears a NOTIFY")
-  const { schema } = yield* Effect.orDie(PostgresClient.parse(database.url))
   const tables = yield* checks.ask("read", readable(sql), (all) =>
     all.length === 0 ? "there are no tables yet" : `all of ${all.length} tables`
   )
   if (tables === undefined) return
   if (tables.some(({ reads }) => !reads)) checks.fails("read", "Forbidden", tellLacking(tables, "reads"))
   if (tables.length === 0) {
-    yield* checks.ask("write", tryOut(sql, schema), () => "tables can be made and written")
+    yield* checks.ask("write", tryOut(sql, database.schema), () => "tables can be made and written")
     return checks.unknown("index", "there is none yet: strata index DIR creates it")
   }
   if (tables.every(({ writes }) => writes)) checks.works("write", "all tables can be written")
