@@ -42,7 +42,7 @@ const reading = all.slice(0, 5)
 
 const secret = "hunter2"
 
-describe("strata doctor", () => {
+describe("strata doctor", { timeout: 60_000 }, () => {
   it.live("says of an index in a file what works, and that there is none", () =>
     Effect.gen(function* () {
       const { json, run, write } = yield* machine
@@ -80,7 +80,7 @@ describe("strata doctor", () => {
   )
 })
 
-describe.skipIf(!Effect.runSync(Nginx.isInstalled))("strata doctor over HTTP", () => {
+describe.skipIf(!Effect.runSync(Nginx.isInstalled))("strata doctor over HTTP", { timeout: 60_000 }, () => {
   it.live("leaves at most a blob of no bytes, and tells what the protocol cannot", () =>
     Effect.gen(function* () {
       const { json } = yield* machine
@@ -100,7 +100,7 @@ describe.skipIf(!Effect.runSync(Nginx.isInstalled))("strata doctor over HTTP", (
   )
 })
 
-describe.skipIf(!Effect.runSync(Redis.isInstalled))("strata doctor on Redis", () => {
+describe.skipIf(!Effect.runSync(Redis.isInstalled))("strata doctor on Redis", { timeout: 60_000 }, () => {
   it.live("tells a tier that works from one with a wrong password, and from a user who may only read", () =>
     Effect.gen(function* () {
       const { json, run } = yield* machine
@@ -135,7 +135,7 @@ describe.skipIf(!Effect.runSync(Redis.isInstalled))("strata doctor on Redis", ()
   )
 })
 
-describe.skipIf(!Effect.runSync(S3.isInstalled))("strata doctor on S3", () => {
+describe.skipIf(!Effect.runSync(S3.isInstalled))("strata doctor on S3", { timeout: 60_000 }, () => {
   it.live("says what works, with credentials in no word of it", () =>
     Effect.gen(function* () {
       const { json } = yield* machine
@@ -148,7 +148,7 @@ describe.skipIf(!Effect.runSync(S3.isInstalled))("strata doctor on S3", () => {
   )
 })
 
-describe.skipIf(!Postgres.isAvailable())("strata doctor on Postgres", () => {
+describe.skipIf(!Postgres.isAvailable())("strata doctor on Postgres", { timeout: 60_000 }, () => {
   const server = () => process.env["STRATA_TEST_POSTGRES"]!
 
   /** A user who may read what is in a schema, for as long as the scope is open. */

@@ -83,7 +83,7 @@ const tiers = [
 ] as const
 
 for (const { isAvailable, name, url } of tiers) {
-  describe.skipIf(!isAvailable())(`two machines with a shared cache on ${name}`, { timeout: 60_000 }, () => {
+  describe.skipIf(!isAvailable())(`two machines with a shared cache on ${name}`, { timeout: 120_000 }, () => {
     it.live("extract what either has seen once", () =>
       Effect.gen(function* () {
         const shared = yield* url
@@ -125,7 +125,7 @@ describe.skipIf(!Effect.runSync(Nginx.isInstalled))("a machine that only reads",
   )
 })
 
-describe.skipIf(!Effect.runSync(Redis.isInstalled))("every command that extracts", { timeout: 60_000 }, () => {
+describe.skipIf(!Effect.runSync(Redis.isInstalled))("every command that extracts", { timeout: 120_000 }, () => {
   /** Entries that came from the shared cache. */
   const fromAfar = (folder: Folder): number =>
     folder
