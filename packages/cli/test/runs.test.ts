@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { write } from "@strata/durable/DurableWriter"
+import * as Postgres from "@strata/durable/testing/postgres"
 import { DeferredStorage } from "@strata/engine/DeferredStorage"
 import { ClockStorage } from "@strata/engine/ClockStorage"
 import * as WorkflowEngineSql from "@strata/engine/WorkflowEngineSql"
@@ -7,6 +8,7 @@ import * as Strata from "@strata/strata/Strata"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as TestConsole from "effect/testing/TestConsole"
 import * as Activity from "effect/workflow/Activity"
@@ -22,6 +24,7 @@ let folder: Folder
 
 beforeEach(() => {
   folder = makeFolder()
+  database = join(folder.path, "app.db")
 })
 
 afterEach(() => folder.remove())
@@ -53,7 +56,10 @@ const order = Order.toLayer(() =>
   })
 )
 
-/** An app with workflows on the database `app.db`. */
+/** The database of the app. */
+let database: string
+
+/** An app with workflows. */
 const app = <A, E>(
   effect: Effect.Effect<A, E, Layer.Success<ReturnType<typeof layer>>>,
   workflows: typeof order | Layer.Layer<never> = order
@@ -62,7 +68,11 @@ const app = <A, E>(
 const layer = (workflows: typeof order | Layer.Layer<never>) =>
   workflows.pipe(
     Layer.provideMerge(WorkflowEngineSql.layerSql()),
-    Layer.provideMerge(Strata.layerSqlite({ filename: join(folder.path, "app.db") }))
+    Layer.provideMerge(
+      database.startsWith("postgres")
+        ? Strata.layerPostgres({ url: Redacted.make(database) })
+        : Strata.layerSqlite({ filename: database })
+    )
   )
 
 const approve = (executionId: string, by: string) =>
@@ -94,7 +104,7 @@ const result = Effect.fnUntraced(function* (executionId: string) {
   return exit
 })
 
-const onApp = (args: ReadonlyArray<string>) => [...args, "--database", join(folder.path, "app.db")]
+const onApp = (args: ReadonlyArray<string>) => [...args, "--database", database]
 
 /** The program in this process. */
 const execute = (args: ReadonlyArray<string>) =>
@@ -113,6 +123,42 @@ const elsewhere = (...args: ReadonlyArray<string>) => folder.json(onApp(args))
 
 const types = (shown: { readonly entries: ReadonlyArray<{ readonly type: string }> }) =>
   shown.entries.map(({ type }) => type)
+
+const changing = Effect.gen(function* () {
+  const executionId = yield* app(
+    Effect.gen(function* () {
+      const executionId = yield* start("a")
+      yield* suspended(executionId)
+      yield* approve(executionId, "first")
+      yield* result(executionId)
+      return executionId
+    })
+  )
+  const rewound = yield* json("runs", "rewind", executionId, "2")
+  assert.deepInclude(rewound, { code: 0, state: "suspended", held: true, archived: 3, outcome: null })
+  assert.include((yield* run("runs", "list")).out, "held")
+  assert.deepInclude(yield* json("runs", "fork", executionId, "2", "--to", "copy", "--resume"), {
+    code: 0,
+    executionId: "copy",
+    state: "running",
+    held: false
+  })
+  assert.deepInclude(yield* json("runs", "fork", executionId, "1", "--to", "other"), { code: 0, held: true })
+  assert.deepInclude(yield* json("runs", "resume", executionId), { code: 0, state: "running" })
+  assert.deepInclude(yield* json("runs", "cancel", "other"), { code: 0, state: "running", interrupted: "safe" })
+  yield* app(
+    Effect.gen(function* () {
+      yield* approve(executionId, "second")
+      yield* approve("copy", "third")
+      assert.deepStrictEqual(yield* result(executionId), Exit.succeed("second"))
+      assert.deepStrictEqual(yield* result("copy"), Exit.succeed("third"))
+      assert.isTrue(Exit.isFailure((yield* result("other"))!))
+      assert.deepStrictEqual(done.toSorted(), ["approved", "approved"])
+    })
+  )
+  assert.deepStrictEqual((yield* json("runs", "show", "other")).outcome, "interrupted")
+  assert.deepInclude(yield* json("rebuild-state", "--dry-run"), { code: 0, ok: true, runs: 3, unexplained: 0 })
+})
 
 describe("strata runs", () => {
   it.live("lists and shows runs whose workflow it does not know", () =>
@@ -162,43 +208,7 @@ describe("strata runs", () => {
     })
   )
 
-  it.live("rewinds, forks, resumes and cancels runs that the app then picks up", () =>
-    Effect.gen(function* () {
-      const executionId = yield* app(
-        Effect.gen(function* () {
-          const executionId = yield* start("a")
-          yield* suspended(executionId)
-          yield* approve(executionId, "first")
-          yield* result(executionId)
-          return executionId
-        })
-      )
-      const rewound = yield* json("runs", "rewind", executionId, "2")
-      assert.deepInclude(rewound, { code: 0, state: "suspended", held: true, archived: 3, outcome: null })
-      assert.include((yield* run("runs", "list")).out, "held")
-      assert.deepInclude(yield* json("runs", "fork", executionId, "2", "--to", "copy", "--resume"), {
-        code: 0,
-        executionId: "copy",
-        state: "running",
-        held: false
-      })
-      assert.deepInclude(yield* json("runs", "fork", executionId, "1", "--to", "other"), { code: 0, held: true })
-      assert.deepInclude(yield* json("runs", "resume", executionId), { code: 0, state: "running" })
-      assert.deepInclude(yield* json("runs", "cancel", "other"), { code: 0, state: "running", interrupted: "safe" })
-      yield* app(
-        Effect.gen(function* () {
-          yield* approve(executionId, "second")
-          yield* approve("copy", "third")
-          assert.deepStrictEqual(yield* result(executionId), Exit.succeed("second"))
-          assert.deepStrictEqual(yield* result("copy"), Exit.succeed("third"))
-          assert.isTrue(Exit.isFailure((yield* result("other"))!))
-          assert.deepStrictEqual(done.toSorted(), ["approved", "approved"])
-        })
-      )
-      assert.deepStrictEqual((yield* json("runs", "show", "other")).outcome, "interrupted")
-      assert.deepInclude(yield* json("rebuild-state", "--dry-run"), { code: 0, ok: true, runs: 3, unexplained: 0 })
-    })
-  )
+  it.live("rewinds, forks, resumes and cancels runs that the app then picks up", () => changing)
 
   it.live("wakes a process that runs, and takes a run from it only when forced", () =>
     app(
@@ -309,6 +319,17 @@ describe("strata rebuild-state", () => {
       const { code, out } = yield* run("rebuild-state", "--dry-run")
       assert.strictEqual(code, 1)
       assert.match(out.trim(), new RegExp(`^row_missing +${executionId} {2}approval$`))
+    })
+  )
+})
+
+describe.skipIf(!Postgres.isAvailable())("strata runs on Postgres", { timeout: 60_000 }, () => {
+  it.live("rewinds, forks, resumes and cancels runs that the app then picks up", () =>
+    Effect.gen(function* () {
+      database = `${process.env["STRATA_TEST_POSTGRES"]}?schema=${yield* Postgres.schema}`
+      const { code, error } = yield* json("runs", "list")
+      assert.deepStrictEqual([code, error.tag], [3, "NoRuns"])
+      yield* changing
     })
   )
 })
