@@ -10,7 +10,7 @@ import { ChangeSignal } from "@strata/dirty-queue/ChangeSignal"
 import type { DirtyQueue } from "@strata/dirty-queue/DirtyQueue"
 import type * as P from "@strata/dirty-queue/Path"
 import { Sharding } from "effect/cluster/Sharding"
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -45,8 +45,8 @@ export interface Placed<E1, R1, E2, R2> {
    */
   readonly scopes: Effect.Effect<Iterable<P.Scope>, E1, R1>
   /**
-   * Makes the follower of a scope when it comes to this runner, in a `Scope` that closes when it leaves. What fails is
-   * logged and tried again with growing delays, and holds up no other scope.
+   * Makes the follower of a scope when it comes to this runner, in a `Scope` that closes when it leaves; eight at a time.
+   * What fails is logged and tried again with growing delays, and holds up no other scope.
    */
   readonly follower: (scope: P.Scope) => Effect.Effect<Follower, E2, R2>
   /** How often `scopes` is asked. Default 5 seconds. */
@@ -140,6 +140,7 @@ export const make = Effect.fnUntraced(function* (
   const sharding = yield* Sharding
   const signal = yield* ChangeSignal
   const turns = yield* Semaphore.make(options.concurrency ?? 2)
+  const makings = yield* Semaphore.make(madeAtOnce)
   const backstop = options.backstop ?? "5 seconds"
   const retry = storeRetry(options)
   const names = new Set<string>()
@@ -158,7 +159,7 @@ export const make = Effect.fnUntraced(function* (
 
       const stay = (scope: P.Scope) =>
         Effect.gen(function* () {
-          const follower = yield* placed.follower(scope)
+          const follower = yield* makings.withPermit(placed.follower(scope))
           const stay = yield* Stay.begin(stays, scope, follower)
           return yield* forever(Stay.serve(stay, scope, turns), "A follower's store failed", retry)
         }).pipe(Effect.scoped, (run) => forever(run, "A follower could not be made", retry), annotate(placed, scope))
@@ -234,6 +235,9 @@ export const layerFollowers = <E1, R1, E2, R2>(
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** How many followers are made at a time, as thousands may come to a runner at once. */
+const madeAtOnce = 8
+
 /** Repeats what may fail. A bug in one scope ends neither its follower for good nor anybody else's. */
 const forever = <E, R>(
   effect: Effect.Effect<void, E, R>,
@@ -242,7 +246,7 @@ const forever = <E, R>(
 ): Effect.Effect<never, Cause.Cause<E>, R> =>
   effect.pipe(
     Effect.sandbox,
-    Effect.tapError((cause) => Effect.logError(message, cause)),
+    Effect.tapError((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError(message, cause))),
     Effect.retry(retry),
     Effect.forever
   )

@@ -213,6 +213,29 @@ export const clusterTests = (test: Test): void => {
   )
 
   test(
+    "many scopes that come at once are taken up a few at a time",
+    Effect.gen(function* () {
+      const { placed, storage } = yield* makeCluster
+      const making = { now: 0, most: 0 }
+      const runner = yield* startRunner(storage, 1, {
+        ...placed,
+        follower: (scope) =>
+          Effect.acquireUseRelease(
+            Effect.sync(() => {
+              making.now++
+              making.most = Math.max(making.most, making.now)
+            }),
+            () => Effect.sleep("100 millis"),
+            () => Effect.sync(() => making.now--)
+          ).pipe(Effect.andThen(placed.follower(scope)))
+      })
+      yield* pass(4)
+      assert.sameMembers([...(yield* runner.here)], scopes)
+      assert.strictEqual(making.most, 8)
+    })
+  )
+
+  test(
     "idle followers ask the queue once for all of them",
     Effect.gen(function* () {
       const { placed, storage, world } = yield* makeCluster
