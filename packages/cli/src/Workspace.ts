@@ -29,6 +29,7 @@ import * as NodePath from "node:path"
 import * as Counting from "./internal/counting.ts"
 import type { Database } from "./Database.ts"
 import { baseOf, filesOf } from "./internal/paths.ts"
+import * as PresentRoots from "./internal/presentRoots.ts"
 import * as Reader from "./Reader.ts"
 import * as RemoteTier from "./RemoteTier.ts"
 import type { SharedTier } from "./SharedTier.ts"
@@ -103,7 +104,7 @@ const make = (base: string, exclude: ReadonlyArray<string>, which: CachedExtract
           name: "search",
           version: String(generation.id),
           queue,
-          reader: FileReader.make({ base, extractor, lists: scan.lists }),
+          reader: PresentRoots.make(base, FileReader.make({ base, extractor, lists: scan.lists })),
           writer: counting.count(index.writer(generation)),
           // Short, since a run that was killed keeps the next one waiting for as long; a living one renews it.
           lease: Duration.seconds(5),
