@@ -1,1 +1,1 @@
-export { globalSetup as setup } from "@strata/durable/testing/postgres"
+export { globalSetup as setup } from "../../../packages/durable/src/testing/postgres.ts"
