@@ -116,9 +116,9 @@ export type Services = RunStore | ClockStore | DeferredStore | Journal | Compact
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Removes what need not stay, oldest first, a bounded number of runs in a write, then completions without a run. What was removed stays so when it fails
- * or is interrupted on the way. With `dryRun` it does each write and takes it back, so that it counts exactly what would
- * go, and archives nothing.
+ * Removes what need not stay, oldest first, a bounded number of runs in a write, then completions without a run. What was
+ * removed stays so when it fails or is interrupted on the way. With `dryRun` it does each write and takes it back, so that
+ * it counts exactly what would go, and archives nothing.
  *
  * As every compaction, it needs the folds over all streams that have states, see `Compaction.remove`.
  *
