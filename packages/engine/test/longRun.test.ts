@@ -3,6 +3,7 @@ import { write } from "@strata/durable/DurableWriter"
 import { DeferredStore } from "@strata/engine/DeferredStore"
 import * as WorkflowEngineSql from "@strata/engine/WorkflowEngineSql"
 import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -25,7 +26,11 @@ const Long = Workflow.make("Long", {
   idempotencyKey: ({ id }) => id
 })
 
-const gate = DurableDeferred.make("gate")
+/** Each ends one wait for somebody to say that the run may go on. */
+const gates = [1, 2, 3].map((n) => DurableDeferred.make(`gate ${n}`))
+
+/** Called by the run when it has come through a gate. */
+let passed = (_gate: string): void => {}
 
 const part = (n: number) => DurableDeferred.make(`part ${n}`, { success: Schema.Int })
 
@@ -38,7 +43,10 @@ const long = Long.toLayer(() =>
         yield* Activity.make({ name: `checkpoint ${n}`, success: Schema.Int, execute: Effect.succeed(sum) })
       }
     }
-    yield* DurableDeferred.await(gate)
+    for (const gate of gates) {
+      yield* DurableDeferred.await(gate)
+      yield* Activity.make({ name: `through ${gate.name}`, execute: Effect.sync(() => passed(gate.name)) })
+    }
     return sum
   })
 )
@@ -73,29 +81,44 @@ it.live(
       )
       yield* Scope.close(first.scope, Exit.void)
 
-      const second = yield* start
-      yield* Effect.provideContext(
+      // What else the machine does can only make it slower, so the quickest of them tells what it costs.
+      const resumed = yield* Effect.forEach(gates, (gate) =>
         Effect.gen(function* () {
-          const before = yield* Clock.currentTimeMillis
-          const cpu = process.cpuUsage()
-          yield* DurableDeferred.succeed(gate, {
-            token: DurableDeferred.tokenFromExecutionId(gate, { workflow: Long, executionId }),
-            value: undefined
-          })
-          assert.strictEqual(yield* Long.execute({ id: "long" }), awaits)
-          const ms = (yield* Clock.currentTimeMillis) - before
-          const { system, user } = process.cpuUsage(cpu)
-          // On a machine that is busy with other things its own time counts.
-          assert.isBelow(Math.min(ms, (user + system) / 1000), 2000)
-          // A completion and its consumption for each await, and what the checkpoints and the run itself tell.
-          const sql = yield* SqlClient.SqlClient
-          const [counts] = yield* sql<{ readonly entries: number; readonly outcomes: number }>`SELECT
-            (SELECT count(*) FROM strata_journal) AS entries, (SELECT count(*) FROM strata_run_activity) AS outcomes`
-          assert.strictEqual(counts?.outcomes, awaits / batch)
-          assert.isAtMost(counts?.entries ?? Infinity, 2 * awaits + awaits / batch + 10)
-        }),
-        second.context
+          const process = yield* start
+          const ms = yield* Effect.provideContext(passThrough(gate, executionId), process.context)
+          if (gate === gates.at(-1)) {
+            assert.strictEqual(yield* Effect.provideContext(Long.execute({ id: "long" }), process.context), awaits)
+            yield* Effect.provideContext(assertBounded, process.context)
+          }
+          yield* Scope.close(process.scope, Exit.void)
+          return ms
+        })
       )
+      assert.isBelow(Math.min(...resumed), 2000, JSON.stringify(resumed))
     }),
   120_000
 )
+
+/** Lets the run go on in a process that has not seen it yet, and gives the milliseconds until it is through. */
+const passThrough = Effect.fnUntraced(function* (gate: (typeof gates)[number], executionId: string) {
+  const through = yield* Deferred.make<void>()
+  passed = (name) => {
+    if (name === gate.name) Deferred.doneUnsafe(through, Exit.void)
+  }
+  const before = yield* Clock.currentTimeMillis
+  yield* DurableDeferred.succeed(gate, {
+    token: DurableDeferred.tokenFromExecutionId(gate, { workflow: Long, executionId }),
+    value: undefined
+  })
+  yield* Deferred.await(through)
+  return (yield* Clock.currentTimeMillis) - before
+})
+
+/** A completion and its consumption for each await, and what the checkpoints and the run itself tell. */
+const assertBounded = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [counts] = yield* sql<{ readonly entries: number; readonly outcomes: number }>`SELECT
+    (SELECT count(*) FROM strata_journal) AS entries, (SELECT count(*) FROM strata_run_activity) AS outcomes`
+  assert.strictEqual(counts?.outcomes, awaits / batch + gates.length)
+  assert.isAtMost(counts?.entries ?? Infinity, 2 * awaits + awaits / batch + 20)
+})
