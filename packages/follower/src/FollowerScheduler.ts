@@ -123,6 +123,9 @@ export const layerFollower = <E, R>(
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** How long a follower sleeps whose clock is ahead of the store's, in milliseconds. */
+const disagreement = 100
+
 /** One turn of a follower: a tick for the scope that waited longest, or sleep until there may be something to do. */
 const serve = (
   follower: Follower,
@@ -145,7 +148,8 @@ const serve = (
     const now = yield* Clock.currentTimeMillis
     const wait = Option.match(ready, {
       onNone: () => backstop,
-      onSome: (time) => Math.min(Math.max(time - now, 1), backstop)
+      // The store has just said that nothing is ready. Where this machine's clock thinks otherwise, the store's counts.
+      onSome: (time) => Math.min(time > now ? time - now : disagreement, backstop)
     })
     return yield* Effect.asVoid(Effect.timeoutOption(signal.awaitAfter(seen), wait))
   })

@@ -1,6 +1,8 @@
 import { assert } from "@effect/vitest"
+import type { DirtyQueue } from "@strata/dirty-queue/DirtyQueue"
 import { Scope } from "@strata/dirty-queue/Path"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as TestClock from "effect/testing/TestClock"
 import * as FollowerScheduler from "../FollowerScheduler.ts"
 import * as ProcessingError from "../ProcessingError.ts"
@@ -102,6 +104,35 @@ export const schedulerTests = (test: Test): void => {
       yield* scheduler.run(yield* world.follower())
       for (let i = 0; i < 20; i++) yield* TestClock.adjust("5 seconds")
       assert.deepStrictEqual(yield* world.indexed(), { b: "2" })
+    })
+  )
+
+  test(
+    "rests between looks for a retry where its clock is an hour ahead of the store's",
+    Effect.gen(function* () {
+      const world = yield* makeWorld
+      let looks = 0
+      const queue: DirtyQueue["Service"] = {
+        ...world.queue,
+        nextReadyAt: (filter) =>
+          Effect.map(
+            world.queue.nextReadyAt(filter),
+            Option.map((time) => time - 3_600_000)
+          ),
+        readyScopes: (options) =>
+          Effect.andThen(
+            Effect.sync(() => looks++),
+            world.queue.readyScopes(options)
+          )
+      }
+      const scheduler = yield* FollowerScheduler.make()
+      yield* scheduler.run(yield* world.follower({ queue }))
+      let failed = 0
+      world.bend.set("a", () => (failed++ < 1 ? Effect.fail(ProcessingError.transient("once")) : Effect.void))
+      yield* world.put({ a: "1" })
+      for (let i = 0; i < 300; i++) yield* TestClock.adjust("10 millis")
+      assert.deepStrictEqual(yield* world.indexed(), { a: "1" })
+      assert.isAtMost(looks, 40)
     })
   )
 }
