@@ -103,7 +103,8 @@ export type SqlOptions = CacheOptions & {
 
 /**
  * A cache in the database of the `SqlClient` in context, with artifacts as files or in a store of their own. Journal,
- * changelog and writer in context have to be those of that database. Publication has a queue of its own on it, whichever one the app uses.
+ * changelog and writer in context have to be those of that database. Publication has a queue of its own on it, whichever
+ * one the app uses.
  *
  * @since 0.1.0
  * @category layers

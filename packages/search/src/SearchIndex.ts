@@ -1,7 +1,7 @@
 /**
  * The full-text index: generations of documents and their passages in SQLite's FTS5 or Postgres's `tsvector`, and the
- * `IndexWriter` that keeps one in step. A generation is a whole index. One is active and answers searches (see `Search`); another can be built
- * beside it and take its place in one write.
+ * `IndexWriter` that keeps one in step. A generation is a whole index. One is active and answers searches (see
+ * `Search`); another can be built beside it and take its place in one write.
  *
  * @since 0.1.0
  */

@@ -9,8 +9,8 @@ const idOf = (name: string): string => `(SELECT id FROM strata_journal_stream WH
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Takes seqs for a stream, which it creates, behind those of all streams that were removed; no row when a transaction that began after this one has appended to it.
- * Parameters: name, how many.
+ * Takes seqs for a stream, which it creates, behind those of all streams that were removed; no row when a transaction
+ * that began after this one has appended to it. Parameters: name, how many.
  */
 export const allocate = `
 INSERT INTO strata_journal_stream AS s (name, head, transaction)
@@ -87,8 +87,8 @@ const ofTypes = (typed: boolean, parameter: string): string =>
   typed ? `AND e.type IN (SELECT json_array_elements_text(${parameter}::JSON) COLLATE "C")` : ""
 
 /*
- * A page is a row without an ordinal, which tells of the whole, and then the entries. It is one statement, so that all of
- * it is of one moment.
+ * A page is a row without an ordinal, which tells of the whole, and then the entries. It is one statement, so that all
+ * of it is of one moment.
  */
 
 /**
