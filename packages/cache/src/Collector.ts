@@ -188,19 +188,15 @@ const collectLedger = ({ ledgerBefore, stream }: Plan): Step =>
         0,
         (after) => storage.outdated(ledgerBefore, after, rowsAtOnce),
         (id) => id
-      ).pipe(
-        Stream.mapEffect((ids) =>
-          inWrite(
-            Effect.gen(function* () {
-              const ledger = yield* storage.deleteLedger(ids)
-              if (ledger.length > 0) yield* journaled(stream, { ledger })
-              return { ledger: ledger.length }
-            })
-          )
-        )
-      )
+      ).pipe(Stream.mapEffect((ids) => inWrite(removeLedger(stream, ids))))
     )
   )
+
+const removeLedger = Effect.fnUntraced(function* (stream: StreamName, ids: ReadonlyArray<number>) {
+  const ledger = yield* StepCacheStorage.use((storage) => storage.deleteLedger(ids))
+  if (ledger.length > 0) yield* journaled(stream, { ledger })
+  return { ledger: ledger.length }
+})
 
 const collectResults = ({ stream }: Plan): Step =>
   Stream.unwrap(
@@ -209,24 +205,17 @@ const collectResults = ({ stream }: Plan): Step =>
         "",
         (after) => storage.unused(after, rowsAtOnce),
         (digest) => digest
-      ).pipe(
-        Stream.mapEffect((digests) =>
-          inWrite(
-            Effect.gen(function* () {
-              const results = yield* storage.deleteResults(digests)
-              if (results.length > 0) {
-                yield* journaled(stream, { results: results.map(({ digest }) => Digest.make(digest)) })
-              }
-              return {
-                results: results.length,
-                resultBytes: results.reduce((total, { bytes }) => total + bytes, 0)
-              }
-            })
-          )
-        )
-      )
+      ).pipe(Stream.mapEffect((digests) => inWrite(removeResults(stream, digests))))
     )
   )
+
+const removeResults = Effect.fnUntraced(function* (stream: StreamName, digests: ReadonlyArray<string>) {
+  const results = yield* StepCacheStorage.use((storage) => storage.deleteResults(digests))
+  if (results.length > 0) {
+    yield* journaled(stream, { results: results.map(({ digest }) => Digest.make(digest)) })
+  }
+  return { results: results.length, resultBytes: results.reduce((total, { bytes }) => total + bytes, 0) }
+})
 
 /** Pages of what is found behind a place, each from behind the last one. Ends at a page that is empty. */
 const pages = <A, K, E, R>(

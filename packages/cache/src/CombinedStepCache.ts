@@ -45,8 +45,11 @@ export const make = Effect.fnUntraced(function* (local: StepCache["Service"]): E
     const there = yield* shared.value.lookup(key)
     if (there._tag === "Miss") return here.reason._tag === "Absent" ? there : here
     const wanted = options?.recording
-    const taken = wanted === undefined || wanted === there.entry.metadata.recording ? yield* take(there.entry) : fenced
-    return taken._tag === "Hit" && wanted !== undefined && taken.entry.metadata.recording !== wanted ? fenced : taken
+    const taken =
+      wanted === undefined || wanted === there.entry.metadata.recording ? yield* take(there.entry) : Lookup.fenced
+    return taken._tag === "Hit" && wanted !== undefined && taken.entry.metadata.recording !== wanted
+      ? Lookup.fenced
+      : taken
   })
 
   return { ...local, get }
@@ -70,8 +73,6 @@ export const layer: Layer.Layer<StepCache, never, StepCache> = Layer.effect(Step
 
 /** The local tier finds out itself when an entry's artifacts are not here. */
 const fetchNothing: Pick<ArtifactSync["Service"], "fetch"> = { fetch: () => Effect.succeedNone }
-
-const fenced = Lookup.miss({ _tag: "Fenced" })
 
 const isInsideWrite = Effect.map(Effect.serviceOption(WriteTransaction), Option.isSome)
 

@@ -91,3 +91,9 @@ export const miss = (reason: MissReason): Lookup => ({ _tag: "Miss", reason })
  * @category constructors
  */
 export const absent: Lookup = miss({ _tag: "Absent" })
+
+/**
+ * @since 0.1.0
+ * @category constructors
+ */
+export const fenced: Lookup = miss({ _tag: "Fenced" })

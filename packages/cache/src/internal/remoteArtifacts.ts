@@ -3,9 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { ArtifactStore } from "../ArtifactStore.ts"
 import type { Blob } from "../CacheEntry.ts"
-import { CacheError, ReadOnly, Unsupported } from "../CacheError.ts"
+import { CacheError, Unsupported } from "../CacheError.ts"
 import { checkSize, distinct } from "./blobs.ts"
 import { spool } from "./spool.ts"
+import { checkWritable } from "./refusing.ts"
 
 type Service = ArtifactStore["Service"]
 
@@ -131,8 +132,5 @@ const makeSuspects = (): Suspects => {
     }
   }
 }
-
-const checkWritable = ({ readOnly, tier }: Settings): Effect.Effect<void, CacheError> =>
-  readOnly ? Effect.fail(new CacheError({ reason: new ReadOnly({ tier }) })) : Effect.void
 
 const boundsOf = ({ maxBlobBytes, tier }: Settings) => ({ tier, maxBytes: maxBlobBytes })

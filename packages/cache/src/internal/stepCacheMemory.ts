@@ -13,6 +13,7 @@ import type {
   StoredHead,
   StoredLedgerRow
 } from "../StepCacheStorage.ts"
+import type { Operations } from "./stepCacheCollecting.ts"
 
 /** The tables in memory. Values are never changed, only replaced. */
 interface State {
@@ -176,17 +177,7 @@ const headOf = (state: State, key: string): StoredHead | undefined => {
 // collecting
 // ---------------------------------------------------------------------------------------------------------------------
 
-type Collecting =
-  | "cutoff"
-  | "beyond"
-  | "outdated"
-  | "deleteLedger"
-  | "unused"
-  | "deleteResults"
-  | "unreferenced"
-  | "stats"
-
-const collecting = ({ change, look }: Access): Pick<StepCacheStorage["Service"], Collecting> => ({
+const collecting = ({ change, look }: Access): Pick<StepCacheStorage["Service"], Operations> => ({
   cutoff: ({ maxBytes, maxEntries, usedBefore }) =>
     look((state) => {
       let total = 0

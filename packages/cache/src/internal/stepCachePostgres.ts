@@ -5,14 +5,8 @@ import * as Effect from "effect/Effect"
 import type * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import { SerializationError, SqlError } from "effect/sql/SqlError"
-import type {
-  Restoring,
-  StagedEvent,
-  Staging,
-  StepCacheStorage,
-  StoredHead,
-  StoredLedgerRow
-} from "../StepCacheStorage.ts"
+import type { Restoring, StagedEvent, Staging, StepCacheStorage, StoredLedgerRow } from "../StepCacheStorage.ts"
+import * as Collecting from "./stepCacheCollecting.ts"
 import { migrationsPostgres, restoringTables, stagingTables } from "./stepCachePostgresSchema.ts"
 import * as Statements from "./stepCachePostgresStatements.ts"
 
@@ -26,7 +20,10 @@ export const make: Effect.Effect<Storage, SqlError | Migrator.MigrationError, Sq
     return {
       lock: Effect.asVoid(run(Statements.lock)),
       find: (key) =>
-        Effect.map(run(Statements.find, [key]), ([row]) => row && { ...toHead(row), value: Rows.text(row[12]) }),
+        Effect.map(
+          run(Statements.find, [key]),
+          ([row]) => row && { ...Collecting.toHead(row), value: Rows.text(row[12]) }
+        ),
       insert: Effect.fnUntraced(function* (now, record) {
         const [row] = yield* run(Statements.insert, [
           record.key,
@@ -47,14 +44,14 @@ export const make: Effect.Effect<Storage, SqlError | Migrator.MigrationError, Sq
       remove: (key, ledger, usedAt) =>
         Effect.map(run(Statements.remove, [key, ledger, usedAt ?? null]), (rows) => rows.length > 0),
       touch: (now, key, ledger) => Effect.asVoid(run(Statements.touch, [key, ledger, now])),
-      heads: (after, limit) => Effect.map(run(Statements.heads, [after, limit]), (rows) => rows.map(toHead)),
+      heads: (after, limit) => Effect.map(run(Statements.heads, [after, limit]), (rows) => rows.map(Collecting.toHead)),
       withRestoring: withRestoring(run),
       results: (after, limit) =>
         Effect.map(run(Statements.results, [after, limit]), (rows) =>
           rows.map((row) => ({ id: Rows.integer(row[0]), digest: Rows.text(row[1]), value: Rows.text(row[2]) }))
         ),
       withStaging: withStaging(sql, run),
-      ...collecting(run)
+      ...Collecting.make(run, Statements)
     }
   }
 )
@@ -188,57 +185,6 @@ const makeStaging = (run: Rows.Run): Staging => {
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
-// collecting
-// ---------------------------------------------------------------------------------------------------------------------
-
-type Collecting =
-  | "cutoff"
-  | "beyond"
-  | "outdated"
-  | "deleteLedger"
-  | "unused"
-  | "deleteResults"
-  | "unreferenced"
-  | "stats"
-
-const collecting = (run: Rows.Run): Pick<Storage, Collecting> => ({
-  cutoff: ({ maxBytes, maxEntries, usedBefore }) =>
-    Effect.map(
-      run(Statements.cutoff, [usedBefore, maxEntries, maxBytes]),
-      ([row]) => row && { usedAt: Rows.integer(row[0]), key: Rows.text(row[1]) }
-    ),
-  beyond: ({ key, usedAt }, after, limit) =>
-    Effect.map(run(Statements.beyond, [usedAt, key, after, limit]), (rows) => rows.map(toHead)),
-  outdated: (recordedBefore, after, limit) =>
-    Effect.map(run(Statements.outdated, [recordedBefore, after, limit]), (rows) =>
-      rows.map((row) => Rows.integer(row[0]))
-    ),
-  deleteLedger: (ids) =>
-    Effect.map(run(Statements.deleteLedger, [JSON.stringify(ids)]), (rows) => rows.map((row) => Rows.integer(row[0]))),
-  unused: (after, limit) =>
-    Effect.map(run(Statements.unused, [after, limit]), (rows) => rows.map((row) => Rows.text(row[0]))),
-  deleteResults: (digests) =>
-    Effect.map(run(Statements.deleteResults, [JSON.stringify(digests)]), (rows) =>
-      rows.map((row) => ({ digest: Rows.text(row[0]), bytes: Rows.integer(row[1]) }))
-    ),
-  unreferenced: (digests) =>
-    Effect.map(run(Statements.unreferenced, [JSON.stringify(digests)]), (rows) => rows.map((row) => Rows.text(row[0]))),
-  stats: Effect.gen(function* () {
-    const origins = yield* run(Statements.origins)
-    const [row] = yield* run(Statements.stats)
-    return {
-      entries: Rows.integer(row?.[0]),
-      origins: origins.map((row) => ({ from: Rows.textOrNull(row[0]), entries: Rows.integer(row[1]) })),
-      ledger: Rows.integer(row?.[1]),
-      results: Rows.integer(row?.[2]),
-      resultBytes: Rows.integer(row?.[3]),
-      artifacts: Rows.integer(row?.[4]),
-      artifactBytes: Rows.integer(row?.[5])
-    }
-  })
-})
-
-// ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
@@ -247,18 +193,3 @@ const inChunks = <A, B, E, R>(
   items: ReadonlyArray<A>,
   f: (chunk: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, E, R>
 ): Effect.Effect<ReadonlyArray<B>, E, R> => (items.length === 0 ? Effect.succeed([]) : Rows.inChunks(items, 1000, f))
-
-const toHead = (row: Rows.Values): StoredHead => ({
-  ledger: Rows.integer(row[0]),
-  key: Rows.text(row[1]),
-  recording: Rows.text(row[2]),
-  digest: Rows.text(row[3]),
-  artifacts: Rows.text(row[4]),
-  recordedBy: Rows.text(row[5]),
-  recordedAt: Rows.integer(row[6]),
-  action: Rows.text(row[7]),
-  version: Rows.text(row[8]),
-  durationMs: Rows.integer(row[9]),
-  from: Rows.textOrNull(row[10]),
-  usedAt: Rows.integer(row[11])
-})

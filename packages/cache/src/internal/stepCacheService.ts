@@ -64,7 +64,8 @@ const get = (parts: Parts): StepCache["Service"]["get"] => {
       onFailure,
       onSuccess: (stored) => {
         if (stored === undefined) return absent
-        if (options?.recording !== undefined && options.recording !== stored.recording) return Effect.succeed(fenced)
+        if (options?.recording !== undefined && options.recording !== stored.recording)
+          return Effect.succeed(Lookup.fenced)
         const entry = Stored.verify(key, stored)
         if (Result.isFailure(entry)) return poisoned(parts, key, stored, entry.failure)
         return checksArtifacts && entry.success.artifacts.length > 0
@@ -87,8 +88,6 @@ const served = (parts: Parts, stored: StoredEntry, entry: CacheEntry): Effect.Ef
     const now = clock.currentTimeMillisUnsafe()
     return now - stored.usedAt < parts.useGrain ? Effect.succeed(hit) : Effect.as(touch(parts, now, stored), hit)
   })
-
-const fenced = Lookup.miss({ _tag: "Fenced" })
 
 /** Those of the blobs that are not there, or are not what they should be. */
 const unservable = (parts: Parts, blobs: CacheEntry["artifacts"]) =>

@@ -5,14 +5,8 @@ import * as Semaphore from "effect/Semaphore"
 import type * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type {
-  Restoring,
-  StagedEvent,
-  Staging,
-  StepCacheStorage,
-  StoredHead,
-  StoredLedgerRow
-} from "../StepCacheStorage.ts"
+import type { Restoring, StagedEvent, Staging, StepCacheStorage, StoredLedgerRow } from "../StepCacheStorage.ts"
+import * as Collecting from "./stepCacheCollecting.ts"
 import { guardHeads, migrationsSqlite, temporaryTables, unguardHeads } from "./stepCacheSchema.ts"
 import * as Statements from "./stepCacheStatements.ts"
 
@@ -25,7 +19,10 @@ export const make: Effect.Effect<StepCacheStorage["Service"], SqlError | Migrato
       // Writers of SQLite wait for each other anyway.
       lock: Effect.void,
       find: (key) =>
-        Effect.map(run(Statements.find, [key]), ([row]) => row && { ...toHead(row), value: Rows.text(row[12]) }),
+        Effect.map(
+          run(Statements.find, [key]),
+          ([row]) => row && { ...Collecting.toHead(row), value: Rows.text(row[12]) }
+        ),
       insert: Effect.fnUntraced(function* (now, record) {
         yield* run(Statements.insertResult, [record.digest, record.value])
         const [row] = yield* run(Statements.insertLedger, [
@@ -47,11 +44,11 @@ export const make: Effect.Effect<StepCacheStorage["Service"], SqlError | Migrato
       remove: (key, ledger, usedAt) =>
         Effect.map(run(Statements.remove, [key, ledger, usedAt ?? null]), (rows) => rows.length > 0),
       touch: (now, key, ledger) => Effect.asVoid(run(Statements.touch, [key, ledger, now])),
-      heads: (after, limit) => Effect.map(run(Statements.heads, [after, limit]), (rows) => rows.map(toHead)),
+      heads: (after, limit) => Effect.map(run(Statements.heads, [after, limit]), (rows) => rows.map(Collecting.toHead)),
       withRestoring: withRestoring(run),
       results: readResults(run),
       withStaging: withStaging(run),
-      ...collecting(run)
+      ...Collecting.make(run, Statements)
     }
   })
 
@@ -246,69 +243,3 @@ const withLargeCache = <A, E, R>(run: Rows.Run, effect: Effect.Effect<A, E, R>) 
     () => effect,
     (pages) => run(Statements.setCacheSize(pages))
   )
-
-// ---------------------------------------------------------------------------------------------------------------------
-// collecting
-// ---------------------------------------------------------------------------------------------------------------------
-
-type Collecting =
-  | "cutoff"
-  | "beyond"
-  | "outdated"
-  | "deleteLedger"
-  | "unused"
-  | "deleteResults"
-  | "unreferenced"
-  | "stats"
-
-const collecting = (run: Rows.Run): Pick<StepCacheStorage["Service"], Collecting> => ({
-  cutoff: ({ maxBytes, maxEntries, usedBefore }) =>
-    Effect.map(
-      run(Statements.cutoff, [usedBefore, maxEntries, maxBytes]),
-      ([row]) => row && { usedAt: Rows.integer(row[0]), key: Rows.text(row[1]) }
-    ),
-  beyond: ({ key, usedAt }, after, limit) =>
-    Effect.map(run(Statements.beyond, [usedAt, key, after, limit]), (rows) => rows.map(toHead)),
-  outdated: (recordedBefore, after, limit) =>
-    Effect.map(run(Statements.outdated, [recordedBefore, after, limit]), (rows) =>
-      rows.map((row) => Rows.integer(row[0]))
-    ),
-  deleteLedger: (ids) =>
-    Effect.map(run(Statements.deleteLedger, [JSON.stringify(ids)]), (rows) => rows.map((row) => Rows.integer(row[0]))),
-  unused: (after, limit) =>
-    Effect.map(run(Statements.unused, [after, limit]), (rows) => rows.map((row) => Rows.text(row[0]))),
-  deleteResults: (digests) =>
-    Effect.map(run(Statements.deleteResults, [JSON.stringify(digests)]), (rows) =>
-      rows.map((row) => ({ digest: Rows.text(row[0]), bytes: Rows.integer(row[1]) }))
-    ),
-  unreferenced: (digests) =>
-    Effect.map(run(Statements.unreferenced, [JSON.stringify(digests)]), (rows) => rows.map((row) => Rows.text(row[0]))),
-  stats: Effect.map(Effect.all([run(Statements.origins), run(Statements.stats)]), ([origins, [row]]) => ({
-    entries: Rows.integer(row?.[0]),
-    origins: origins.map((row) => ({ from: Rows.textOrNull(row[0]), entries: Rows.integer(row[1]) })),
-    ledger: Rows.integer(row?.[1]),
-    results: Rows.integer(row?.[2]),
-    resultBytes: Rows.integer(row?.[3]),
-    artifacts: Rows.integer(row?.[4]),
-    artifactBytes: Rows.integer(row?.[5])
-  }))
-})
-
-// ---------------------------------------------------------------------------------------------------------------------
-// rows
-// ---------------------------------------------------------------------------------------------------------------------
-
-const toHead = (row: Rows.Values): StoredHead => ({
-  ledger: Rows.integer(row[0]),
-  key: Rows.text(row[1]),
-  recording: Rows.text(row[2]),
-  digest: Rows.text(row[3]),
-  artifacts: Rows.text(row[4]),
-  recordedBy: Rows.text(row[5]),
-  recordedAt: Rows.integer(row[6]),
-  action: Rows.text(row[7]),
-  version: Rows.text(row[8]),
-  durationMs: Rows.integer(row[9]),
-  from: Rows.textOrNull(row[10]),
-  usedAt: Rows.integer(row[11])
-})

@@ -121,6 +121,7 @@ export const forThisFile = async (): Promise<() => Promise<void>> => {
 export const schema: Effect.Effect<string, SqlError, Scope.Scope> = Effect.suspend(() => {
   const name = `test_${randomUUID().replaceAll("-", "")}`
   return Effect.acquireRelease(Effect.as(administer(`CREATE SCHEMA ${name}`), name), (name) =>
+    // A finalizer has no failures: a schema that stays behind fails the test that made it.
     Effect.orDie(administer(`DROP SCHEMA ${name} CASCADE`))
   )
 })

@@ -1,8 +1,10 @@
 import { Buffer } from "node:buffer"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { CacheError, Invalid, TooLarge } from "../../CacheError.ts"
+import type { CacheError } from "../../CacheError.ts"
+import { Invalid, TooLarge } from "../../CacheError.ts"
 import type { Answer } from "./exchange.ts"
+import { failWith } from "../refusing.ts"
 
 /** What is read of a body that nobody wants, so that its connection can be kept: in bytes, and in milliseconds. */
 const drained = { size: 65_536, ms: 250 }
@@ -47,6 +49,3 @@ export const drain = (answer: Answer): Effect.Effect<void> => {
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
-
-const failWith = (reason: CacheError["reason"]): Effect.Effect<never, CacheError> =>
-  Effect.fail(new CacheError({ reason }))

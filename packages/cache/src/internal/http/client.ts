@@ -1,10 +1,12 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { CacheError, Redirected, Unexpected } from "../../CacheError.ts"
+import type { CacheError } from "../../CacheError.ts"
+import { Redirected, Unexpected } from "../../CacheError.ts"
 import * as Answer from "./answer.ts"
 import * as Exchange from "./exchange.ts"
 import * as Status from "./status.ts"
 import type { Target } from "./target.ts"
+import { failWith } from "../refusing.ts"
 
 export interface Client {
   readonly target: Target
@@ -74,6 +76,3 @@ export const make = Effect.fnUntraced(function* (
 /** A method changes on 301, 302 and 303, so that only what reads can follow these. */
 const isRedirect = (method: Status.Method, status: number): boolean =>
   status === 307 || status === 308 || (method !== "PUT" && (status === 301 || status === 302 || status === 303))
-
-const failWith = (reason: CacheError["reason"]): Effect.Effect<never, CacheError> =>
-  Effect.fail(new CacheError({ reason }))

@@ -4,17 +4,18 @@ import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { Buffer } from "node:buffer"
 import type { CacheEntry } from "../../CacheEntry.ts"
-import { CacheError, type CacheErrorReason, Invalid, ReadOnly, Unsupported } from "../../CacheError.ts"
+import type { CacheError } from "../../CacheError.ts"
+import { Invalid, Unsupported } from "../../CacheError.ts"
 import * as Lookup from "../../Lookup.ts"
 import type { StepCache } from "../../StepCache.ts"
 import type { StepKey } from "../../StepKey.ts"
 import { checkSize } from "../blobs.ts"
-import { contradiction } from "../storedEntry.ts"
 import * as Answer from "./answer.ts"
 import * as Blobs from "./blobs.ts"
 import type { Client } from "./client.ts"
 import * as EntryMessage from "./entryMessage.ts"
 import type { Settings } from "./settings.ts"
+import { checkEntry, failWith } from "../refusing.ts"
 
 type Service = StepCache["Service"]
 
@@ -41,7 +42,7 @@ const get = (client: Client, settings: Settings): Service["get"] =>
     const received = EntryMessage.decode(key, bytes.success)
     if (Result.isFailure(received)) return Lookup.miss(received.failure)
     const wanted = options?.recording
-    if (wanted !== undefined && wanted !== received.success.entry.metadata.recording) return fenced
+    if (wanted !== undefined && wanted !== received.success.entry.metadata.recording) return Lookup.fenced
     return yield* complete(client, settings, received.success)
   })
 
@@ -105,8 +106,6 @@ const toMiss = (error: CacheError): Effect.Effect<Result.Result<never, Lookup.Mi
   }
 }
 
-const fenced = Lookup.miss({ _tag: "Fenced" })
-
 // ---------------------------------------------------------------------------------------------------------------------
 // put
 // ---------------------------------------------------------------------------------------------------------------------
@@ -114,11 +113,9 @@ const fenced = Lookup.miss({ _tag: "Fenced" })
 /** The result is sent even when it is in the message, since servers check that every output file is there. */
 const put = (client: Client, settings: Settings): Service["put"] =>
   Effect.fn("HttpCache.put")(function* (entry: CacheEntry) {
-    const { inlineBytes, maxEntryBytes, readOnly, tier } = settings
+    const { inlineBytes, maxEntryBytes, tier } = settings
     yield* Effect.annotateCurrentSpan({ tier, key: entry.key, digest: entry.digest })
-    if (readOnly) return yield* failWith(new ReadOnly({ tier }))
-    const detail = contradiction(entry)
-    if (detail !== undefined) return yield* failWith(new Invalid({ tier, detail }))
+    yield* checkEntry(settings, entry)
     const result = Buffer.from(entry.result, "utf8")
     const encoded = EntryMessage.encode(entry, result, inlineBytes)
     if (Result.isFailure(encoded)) return yield* failWith(new Invalid({ tier, detail: "its metadata are none" }))
@@ -133,5 +130,3 @@ const put = (client: Client, settings: Settings): Service["put"] =>
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
-
-const failWith = (reason: CacheErrorReason): Effect.Effect<never, CacheError> => Effect.fail(new CacheError({ reason }))

@@ -5,12 +5,13 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { ArtifactStore, StoredBlob } from "../../ArtifactStore.ts"
 import type { Blob } from "../../CacheEntry.ts"
-import { ArtifactMissing, CacheError, ReadOnly, Unexpected } from "../../CacheError.ts"
+import { ArtifactMissing, CacheError, Unexpected } from "../../CacheError.ts"
 import { checkSize, collect } from "../blobs.ts"
 import { checked } from "../checked.ts"
 import * as Blobs from "./blobs.ts"
 import type { Database } from "./database.ts"
 import type { Settings } from "./settings.ts"
+import { checkWritable } from "../refusing.ts"
 
 type Service = ArtifactStore["Service"]
 
@@ -140,6 +141,3 @@ const toStoredBlob = (row: Rows.Values): StoredBlob => ({
 })
 
 const boundsOf = ({ maxBlobBytes, tier }: Settings) => ({ tier, maxBytes: maxBlobBytes })
-
-const checkWritable = ({ readOnly, tier }: Settings): Effect.Effect<void, CacheError> =>
-  readOnly ? Effect.fail(new CacheError({ reason: new ReadOnly({ tier }) })) : Effect.void

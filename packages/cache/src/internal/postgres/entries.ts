@@ -5,16 +5,17 @@ import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import { Buffer } from "node:buffer"
 import type { CacheEntry } from "../../CacheEntry.ts"
-import { ArtifactMissing, CacheError, type CacheErrorReason, Invalid, ReadOnly, Unexpected } from "../../CacheError.ts"
+import type { CacheError } from "../../CacheError.ts"
+import { ArtifactMissing, Invalid, Unexpected } from "../../CacheError.ts"
 import * as Lookup from "../../Lookup.ts"
 import type { PutOutcome, StepCache } from "../../StepCache.ts"
 import type { StepKey } from "../../StepKey.ts"
 import { checkSize, distinct } from "../blobs.ts"
-import { contradiction } from "../storedEntry.ts"
 import * as Blobs from "./blobs.ts"
 import type { Database } from "./database.ts"
-import * as EntryNote from "./entryNote.ts"
+import * as EntryNote from "../entryNote.ts"
 import type { Settings } from "./settings.ts"
+import { checkEntry, checkWritable, failWith } from "../refusing.ts"
 
 type Service = StepCache["Service"]
 
@@ -51,7 +52,7 @@ const get = (parts: Parts): Service["get"] => {
     if (found === undefined) return Lookup.absent
     const row = toRow(found, 0)
     const wanted = options?.recording
-    if (wanted !== undefined && wanted !== row.recording) return fenced
+    if (wanted !== undefined && wanted !== row.recording) return Lookup.fenced
     const entry = EntryNote.decode(key, row, maxEntryBytes)
     if (Result.isFailure(entry)) return Lookup.miss(entry.failure)
     const digests = yield* lacking(database, entry.success)
@@ -60,8 +61,6 @@ const get = (parts: Parts): Service["get"] => {
     return Lookup.hit(entry.success, tier)
   })
 }
-
-const fenced = Lookup.miss({ _tag: "Fenced" })
 
 /** The digests of those artifacts of an entry that are not there. */
 const lacking = (database: Database, { artifacts }: CacheEntry): Effect.Effect<ReadonlyArray<Digest>, CacheError> =>
@@ -87,9 +86,7 @@ const put = (database: Database): Service["put"] => {
   const { maxEntryBytes: maxBytes, tier } = database.settings
   return Effect.fn("PostgresCache.put")(function* (entry: CacheEntry) {
     yield* Effect.annotateCurrentSpan({ tier, key: entry.key, digest: entry.digest })
-    yield* checkWritable(database.settings)
-    const detail = contradiction(entry)
-    if (detail !== undefined) return yield* failWith(new Invalid({ tier, detail }))
+    yield* checkEntry(database.settings, entry)
     const note = EntryNote.encode(entry)
     if (Result.isFailure(note)) return yield* failWith(new Invalid({ tier, detail: "its metadata are none" }))
     const size = Math.max(Buffer.byteLength(entry.result), Buffer.byteLength(note.success))
@@ -169,8 +166,3 @@ const toRow = (values: Rows.Values, first: number): EntryNote.Row => ({
   result: Rows.textOrNull(values[first + 3]),
   note: Rows.textOrNull(values[first + 4])
 })
-
-const checkWritable = ({ readOnly, tier }: Settings): Effect.Effect<void, CacheError> =>
-  readOnly ? failWith(new ReadOnly({ tier })) : Effect.void
-
-const failWith = (reason: CacheErrorReason): Effect.Effect<never, CacheError> => Effect.fail(new CacheError({ reason }))

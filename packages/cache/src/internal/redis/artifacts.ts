@@ -4,7 +4,7 @@ import * as Stream from "effect/Stream"
 import { createHash, type Hash } from "node:crypto"
 import type { ArtifactStore } from "../../ArtifactStore.ts"
 import type { Blob } from "../../CacheEntry.ts"
-import { ArtifactMissing, CacheError, ReadOnly, Unsupported } from "../../CacheError.ts"
+import { ArtifactMissing, CacheError, Unsupported } from "../../CacheError.ts"
 import { checkSize, collect } from "../blobs.ts"
 import { checked } from "../checked.ts"
 import * as Blobs from "./blobs.ts"
@@ -13,6 +13,7 @@ import { pieces } from "./pieces.ts"
 import * as Reply from "./reply.ts"
 import * as Scripts from "./scripts.ts"
 import { expiry, type Settings } from "./settings.ts"
+import { checkWritable } from "../refusing.ts"
 
 type Service = ArtifactStore["Service"]
 
@@ -153,6 +154,3 @@ const discard = (connection: Connection, settings: Settings, blob: Blob, seen: S
 // ---------------------------------------------------------------------------------------------------------------------
 
 const boundsOf = ({ maxBlobBytes, tier }: Settings) => ({ tier, maxBytes: maxBlobBytes })
-
-const checkWritable = ({ readOnly, tier }: Settings): Effect.Effect<void, CacheError> =>
-  readOnly ? Effect.fail(new CacheError({ reason: new ReadOnly({ tier }) })) : Effect.void

@@ -3,13 +3,13 @@ import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { createHash } from "node:crypto"
 import type { CacheEntry, Recording } from "../../CacheEntry.ts"
-import { ArtifactMissing, CacheError, type CacheErrorReason, Invalid, ReadOnly, Unexpected } from "../../CacheError.ts"
+import type { CacheError } from "../../CacheError.ts"
+import { ArtifactMissing, Invalid, Unexpected } from "../../CacheError.ts"
 import * as Lookup from "../../Lookup.ts"
 import type { PutOutcome, StepCache } from "../../StepCache.ts"
 import type { StepKey } from "../../StepKey.ts"
 import { checkSize } from "../blobs.ts"
 import { undecodable } from "../http/entryMessage.ts"
-import { contradiction } from "../storedEntry.ts"
 import type { Arbitration } from "./arbitration.ts"
 import * as Blobs from "./blobs.ts"
 import type { Connection } from "./connection.ts"
@@ -18,6 +18,7 @@ import { pieces } from "./pieces.ts"
 import * as Reply from "./reply.ts"
 import * as Scripts from "./scripts.ts"
 import { expiry, type Settings } from "./settings.ts"
+import { checkEntry, checkWritable, failWith } from "../refusing.ts"
 
 type Service = StepCache["Service"]
 
@@ -97,9 +98,7 @@ const put = (parts: Parts): Service["put"] => {
   const { maxEntryBytes: maxBytes, tier } = settings
   return Effect.fn("RedisCache.put")(function* (entry: CacheEntry) {
     yield* Effect.annotateCurrentSpan({ tier, key: entry.key, digest: entry.digest })
-    yield* checkWritable(settings)
-    const detail = contradiction(entry)
-    if (detail !== undefined) return yield* failWith(new Invalid({ tier, detail }))
+    yield* checkEntry(settings, entry)
     const encoded = EntryValue.encode(entry, Buffer.from(entry.result, "utf8"))
     if (Result.isFailure(encoded)) return yield* failWith(new Invalid({ tier, detail: "its metadata are none" }))
     yield* checkSize({ tier, maxBytes }, encoded.success.length)
@@ -175,8 +174,3 @@ const evictRecording = (
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
-
-const checkWritable = ({ readOnly, tier }: Settings): Effect.Effect<void, CacheError> =>
-  readOnly ? failWith(new ReadOnly({ tier })) : Effect.void
-
-const failWith = (reason: CacheErrorReason): Effect.Effect<never, CacheError> => Effect.fail(new CacheError({ reason }))

@@ -2,27 +2,20 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { Buffer } from "node:buffer"
 import type { CacheEntry, Recording } from "../../CacheEntry.ts"
-import {
-  ArtifactMissing,
-  CacheError,
-  type CacheErrorReason,
-  Invalid,
-  ReadOnly,
-  Unexpected,
-  Unsupported
-} from "../../CacheError.ts"
+import type { CacheError } from "../../CacheError.ts"
+import { ArtifactMissing, Invalid, Unexpected, Unsupported } from "../../CacheError.ts"
 import * as Lookup from "../../Lookup.ts"
 import type { PutOutcome, StepCache } from "../../StepCache.ts"
 import type { StepKey } from "../../StepKey.ts"
 import { checkSize, distinct } from "../blobs.ts"
 import * as Answer from "../http/answer.ts"
 import * as EntryMessage from "../http/entryMessage.ts"
-import { contradiction } from "../storedEntry.ts"
 import type { Arbitration } from "./arbitration.ts"
 import * as Blobs from "./blobs.ts"
 import type { Client } from "./client.ts"
 import * as Conditional from "./conditional.ts"
 import type { Settings } from "./settings.ts"
+import { checkEntry, checkWritable, failWith } from "../refusing.ts"
 
 /**
  * An entry is an object with the message by which entries go over HTTP, and the result in it. One that was taken out is
@@ -130,9 +123,7 @@ const put = (parts: Parts): Service["put"] => {
   const { maxEntryBytes: maxBytes, tier } = parts.settings
   return Effect.fn("S3Cache.put")(function* (entry: CacheEntry) {
     yield* Effect.annotateCurrentSpan({ tier, key: entry.key, digest: entry.digest })
-    yield* checkWritable(parts.settings)
-    const detail = contradiction(entry)
-    if (detail !== undefined) return yield* failWith(new Invalid({ tier, detail }))
+    yield* checkEntry(parts.settings, entry)
     const result = Buffer.from(entry.result, "utf8")
     const encoded = EntryMessage.encode(entry, result, result.length)
     if (Result.isFailure(encoded)) return yield* failWith(new Invalid({ tier, detail: "its metadata are none" }))
@@ -257,8 +248,3 @@ const changing = ({ settings: { tier } }: Parts, seen: ReadonlyArray<string | un
       ? new Unexpected({ tier, detail: "the entry changes all the time" })
       : new Unsupported({ tier, operation: "replace an object: it refuses If-Match with the tag that it has given" })
   )
-
-const checkWritable = ({ readOnly, tier }: Settings): Effect.Effect<void, CacheError> =>
-  readOnly ? failWith(new ReadOnly({ tier })) : Effect.void
-
-const failWith = (reason: CacheErrorReason): Effect.Effect<never, CacheError> => Effect.fail(new CacheError({ reason }))

@@ -150,7 +150,7 @@ export const make = Effect.fnUntraced(function* (
     payload: object,
     parent: string | null
   ) {
-    const encoded = yield* Effect.orDie(Codecs.of(workflow).encodePayload(payload, executionId))
+    const encoded = yield* asDefect(Codecs.of(workflow).encodePayload(payload, executionId))
     const owner = workflows.has(workflow._tag) ? waker().owner : null
     return yield* commits
       .start({ executionId, workflow: workflow._tag, parent, payload: encoded, owner })
@@ -211,7 +211,7 @@ export const make = Effect.fnUntraced(function* (
       }
       if (run.result !== null) {
         if (!kept && !(yield* keepFor(workflow, run, parent))) continue
-        return yield* Effect.orDie(Codecs.complete(workflow, run.result, executionId))
+        return yield* asDefect(Codecs.complete(workflow, run.result, executionId))
       }
       if (isHere(executionId) && run.status === "running") continue
       if (yield* awaitFor(workflow, run, parent)) return yield* Codecs.suspended(run)
@@ -238,7 +238,7 @@ export const make = Effect.fnUntraced(function* (
     poll: (workflow, executionId) =>
       guarded(
         Effect.flatMap(find(workflow, executionId), (run) =>
-          run === undefined ? Effect.succeedNone : Effect.orDie(Codecs.resultOf(workflow, run))
+          run === undefined ? Effect.succeedNone : asDefect(Codecs.resultOf(workflow, run))
         )
       ),
     interrupt: (workflow, executionId) => guarded(interrupt(workflow, executionId, "safe")),
@@ -281,6 +281,12 @@ const oneAtATime = (writer: DurableWriter["Service"]): DurableWriter["Service"] 
       )
   }
 }
+
+/**
+ * Effect's interface of an engine has no failures but those of the workflow: what does not fit its Schemas, and what the
+ * storage refuses, are defects with a `WorkflowError`.
+ */
+const asDefect: <A, R>(effect: Effect.Effect<A, WorkflowError, R>) => Effect.Effect<A, never, R> = Effect.orDie
 
 const failed = (workflow: Workflow.Any, executionId: string, operation: string) => (cause: unknown) =>
   Effect.die(

@@ -1,10 +1,10 @@
 import { sha256 } from "@strata/durable/Digest"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { Artifact, type CacheEntry, Metadata, Signature } from "../../CacheEntry.ts"
-import type { MissReason } from "../../Lookup.ts"
-import type { StepKey } from "../../StepKey.ts"
-import { contradiction } from "../storedEntry.ts"
+import { Artifact, type CacheEntry, Metadata, Signature } from "../CacheEntry.ts"
+import type { MissReason } from "../Lookup.ts"
+import type { StepKey } from "../StepKey.ts"
+import { contradiction } from "./storedEntry.ts"
 
 /** What is stored of an entry beside its key, its result and what statements look at. */
 const Note = Schema.fromJsonString(
