@@ -8,7 +8,8 @@ import * as D1 from "@strata/durable/testing/d1"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
-import { administer, moody, pruneAt, reasonOf, tierAt } from "./support/d1.ts"
+import { administer, moody, pruneAt, tierAt } from "./support/d1.ts"
+import { reasonOf } from "./support/sharedTier.ts"
 
 const d1 = await D1.forThisFile()
 afterAll(d1.stop)

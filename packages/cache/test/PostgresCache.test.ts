@@ -22,12 +22,12 @@ import {
   missOf,
   options,
   read,
-  reasonOf,
   schema,
   somePrefix,
   tierOf,
   url
 } from "./support/postgres.ts"
+import { reasonOf } from "./support/sharedTier.ts"
 
 const key = Entries.keyOf("a")
 

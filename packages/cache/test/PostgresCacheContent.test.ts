@@ -8,7 +8,8 @@ import * as Postgres from "@strata/durable/testing/postgres"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { Buffer } from "node:buffer"
-import { administer, blobOf, bytesOf, missOf, read, reasonOf, tierOf } from "./support/postgres.ts"
+import { administer, blobOf, bytesOf, missOf, read, tierOf } from "./support/postgres.ts"
+import { reasonOf } from "./support/sharedTier.ts"
 
 const key = Entries.keyOf("a")
 

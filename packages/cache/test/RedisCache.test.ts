@@ -1,19 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as ArtifactStore from "@strata/cache/ArtifactStore"
 import type { CacheEntry } from "@strata/cache/CacheEntry"
-import { Recording } from "@strata/cache/CacheEntry"
-import type { CacheError } from "@strata/cache/CacheError"
 import { absent, miss } from "@strata/cache/Lookup"
 import type { RedisCacheOptions } from "@strata/cache/RedisCache"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { blobOf, entryOf } from "./support/http.ts"
-import { admin, reasonOf, serve, tierOf } from "./support/redis.ts"
+import { admin, serve, tierOf } from "./support/redis.ts"
+import * as SharedTier from "./support/sharedTier.ts"
 
 const url = (await serve()) ?? "redis://no-server.invalid"
 
-const content = Buffer.from("some content")
-const blob = blobOf(content)
+const { blob, collect, content, reasonOf } = SharedTier
 
 const start = Effect.fnUntraced(function* (options: Partial<RedisCacheOptions> = {}) {
   const tier = yield* tierOf({ url, ...options })
@@ -24,8 +21,6 @@ const start = Effect.fnUntraced(function* (options: Partial<RedisCacheOptions> =
     blobKey: `${tier.prefix}blob:${blob.digest}`
   }
 })
-
-const collect = (stream: Stream.Stream<Uint8Array, CacheError>) => Effect.map(Stream.runCollect(stream), Buffer.concat)
 
 describe.skipIf(url.endsWith(".invalid"))("RedisCache", () => {
   it.live("keeps entries with their blobs, signed ones too", () =>
@@ -192,69 +187,29 @@ describe.skipIf(url.endsWith(".invalid"))("RedisCache", () => {
 
   it.live("sends nothing that is too large, and takes nothing", () =>
     Effect.gen(function* () {
-      const { blobs, entries, entryKey, redis } = yield* start({ maxEntryBytes: 1000, maxBlobBytes: 10 })
-      const large = entryOf("a", { result: JSON.stringify("x".repeat(1000)) })
-      assert.deepInclude(yield* reasonOf(entries.put(large)), { _tag: "TooLarge", limit: 1000 })
-      const refused = { _tag: "TooLarge", size: content.length, limit: 10 } as const
-      assert.deepInclude(yield* reasonOf(blobs.put(blob, Stream.die("asked for"))), refused)
-      assert.deepInclude(yield* reasonOf(blobs.add(Stream.make(content))), refused)
-      assert.deepInclude(yield* reasonOf(collect(blobs.get(blob))), refused)
+      const { entryKey, redis, ...tier } = yield* start({ maxEntryBytes: 1000, maxBlobBytes: 10 })
+      const large = yield* SharedTier.refusesWhatIsTooLarge(tier)
       yield* redis("SET", entryKey(large), "x".repeat(1001))
       assert.deepStrictEqual(
-        yield* entries.get(large.key),
+        yield* tier.entries.get(large.key),
         miss({ _tag: "Undecodable", detail: "it is larger than 1000 bytes" })
       )
     })
   )
 
   it.live("evicts by the recording, in one step", () =>
-    Effect.gen(function* () {
-      const { entries } = yield* start()
-      const [old, fresh] = [entryOf("a"), { ...entryOf("a"), metadata: entryOf("b").metadata }]
-      const other = Recording.make("f".repeat(32))
-      for (let round = 0; round < 50; round++) {
-        yield* entries.put(old)
-        const reason = { _tag: "DigestMismatch" } as const
-        assert.isFalse(yield* entries.evict(old.key, { recording: other }))
-        const [evicted, again] = yield* Effect.all(
-          [
-            entries.quarantine(old.key, { recording: old.metadata.recording, reason }),
-            Effect.andThen(entries.evict(old.key), entries.put(fresh))
-          ],
-          { concurrency: 2 }
-        )
-        assert.isBoolean(evicted)
-        assert.strictEqual(again._tag, "Inserted")
-        assert.strictEqual((yield* entries.get(old.key))._tag, "Hit")
-        assert.isTrue(yield* entries.evict(old.key, { recording: fresh.metadata.recording }))
-      }
-    })
+    Effect.flatMap(start(), (tier) => SharedTier.evictsByRecording(tier, 50))
   )
 
   it.live("only reads when it is read-only, and leaves no trace", () =>
     Effect.gen(function* () {
-      const { blobs, entries, prefix } = yield* start()
-      const entry = entryOf("a")
-      yield* entries.put(entry)
+      const writer = yield* start()
+      const { prefix } = writer
+      yield* writer.entries.put(entryOf("a"))
       const { redis, ...reader } = yield* start({ prefix, readOnly: true })
       const before = yield* redis("KEYS", `${prefix}*`)
-      assert.strictEqual((yield* reader.entries.get(entry.key))._tag, "Hit")
-      const refused = [
-        reader.entries.put(entry),
-        reader.entries.evict(entry.key),
-        reader.entries.quarantine(entry.key, {
-          recording: entry.metadata.recording,
-          reason: { _tag: "WrongKey" }
-        }),
-        reader.blobs.put(blob, Stream.die("asked for")),
-        reader.blobs.add(Stream.die("asked for")),
-        reader.blobs.remove(blob.digest)
-      ]
-      for (const effect of refused) {
-        assert.strictEqual((yield* reasonOf(Effect.asVoid<unknown, CacheError, never>(effect)))._tag, "ReadOnly")
-      }
+      yield* SharedTier.onlyReads(writer, reader)
       assert.deepStrictEqual(yield* redis("KEYS", `${prefix}*`), before)
-      assert.strictEqual((yield* reasonOf(Stream.runDrain(blobs.list)))._tag, "Unsupported")
     })
   )
 
@@ -315,14 +270,7 @@ describe.skipIf(url.endsWith(".invalid"))("RedisCache", () => {
     })
   )
 
-  it.live("serves a blob to the accessors of the tag", () =>
-    Effect.gen(function* () {
-      const { blobs } = yield* start()
-      yield* blobs.put(blob, Stream.make(content))
-      const bytes = yield* Effect.provideService(ArtifactStore.bytes(blob), ArtifactStore.ArtifactStore, blobs)
-      assert.deepStrictEqual(bytes, content)
-    })
-  )
+  it.live("serves a blob to the accessors of the tag", () => Effect.flatMap(start(), SharedTier.servesAccessors))
 })
 
 const missOf = (lookup: { readonly _tag: string; readonly reason?: { readonly _tag: string } }): string | undefined =>

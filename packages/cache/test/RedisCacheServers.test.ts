@@ -13,7 +13,8 @@ import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { blobOf, entryOf } from "./support/http.ts"
-import { admin, reasonOf, tierOf } from "./support/redis.ts"
+import { admin, tierOf } from "./support/redis.ts"
+import { reasonOf } from "./support/sharedTier.ts"
 import * as RedisStub from "./support/redisStub.ts"
 
 const isInstalled = await Effect.runPromise(Redis.isInstalled)

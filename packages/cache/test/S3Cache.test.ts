@@ -1,7 +1,4 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as ArtifactStore from "@strata/cache/ArtifactStore"
-import { Recording } from "@strata/cache/CacheEntry"
-import type { CacheError } from "@strata/cache/CacheError"
 import { absent, miss } from "@strata/cache/Lookup"
 import type { S3CacheOptions } from "@strata/cache/S3Cache"
 import * as Clock from "effect/Clock"
@@ -9,20 +6,18 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Stream from "effect/Stream"
 import { blobOf, entryOf } from "./support/http.ts"
-import { admin, reasonOf, serve, tierOf } from "./support/s3.ts"
+import { admin, serve, tierOf } from "./support/s3.ts"
+import * as SharedTier from "./support/sharedTier.ts"
 
 const served = await serve()
 const server = { ...(served ?? { bucket: "none" }), deadlines: { start: "20 seconds" } } as const
 
-const content = Buffer.from("some content")
-const blob = blobOf(content)
+const { blob, collect, content, reasonOf } = SharedTier
 
 const start = Effect.fnUntraced(function* (options: Partial<S3CacheOptions> = {}) {
   const tier = yield* tierOf({ ...server, ...options })
   return { ...tier, s3: yield* admin({ ...server, prefix: tier.prefix }) }
 })
-
-const collect = (stream: Stream.Stream<Uint8Array, CacheError>) => Effect.map(Stream.runCollect(stream), Buffer.concat)
 
 describe.skipIf(served === undefined)("S3Cache", () => {
   it.live("keeps entries with their blobs, signed ones too, under any prefix", () =>
@@ -95,27 +90,7 @@ describe.skipIf(served === undefined)("S3Cache", () => {
   )
 
   it.live("evicts by the recording, and never a fresher one", () =>
-    Effect.gen(function* () {
-      const { entries } = yield* start()
-      const [old, fresh] = [entryOf("a"), { ...entryOf("a"), metadata: entryOf("b").metadata }]
-      const other = Recording.make("f".repeat(32))
-      for (let round = 0; round < 8; round++) {
-        yield* entries.put(old)
-        const reason = { _tag: "DigestMismatch" } as const
-        assert.isFalse(yield* entries.evict(old.key, { recording: other }))
-        const [evicted, again] = yield* Effect.all(
-          [
-            entries.quarantine(old.key, { recording: old.metadata.recording, reason }),
-            Effect.andThen(entries.evict(old.key), entries.put(fresh))
-          ],
-          { concurrency: 2 }
-        )
-        assert.isBoolean(evicted)
-        assert.strictEqual(again._tag, "Inserted")
-        assert.strictEqual((yield* entries.get(old.key))._tag, "Hit")
-        assert.isTrue(yield* entries.evict(old.key, { recording: fresh.metadata.recording }))
-      }
-    })
+    Effect.flatMap(start(), (tier) => SharedTier.evictsByRecording(tier, 8))
   )
 
   it.live("rejects a blob that was flipped, and sends it again", () =>
@@ -147,40 +122,13 @@ describe.skipIf(served === undefined)("S3Cache", () => {
   )
 
   it.live("sends nothing that is too large, and takes nothing", () =>
-    Effect.gen(function* () {
-      const { blobs, entries } = yield* start({ maxEntryBytes: 1000, maxBlobBytes: 10 })
-      const large = entryOf("a", { result: JSON.stringify("x".repeat(1000)) })
-      assert.deepInclude(yield* reasonOf(entries.put(large)), { _tag: "TooLarge", limit: 1000 })
-      const refused = { _tag: "TooLarge", size: content.length, limit: 10 } as const
-      assert.deepInclude(yield* reasonOf(blobs.put(blob, Stream.die("asked for"))), refused)
-      assert.deepInclude(yield* reasonOf(blobs.add(Stream.make(content))), refused)
-      assert.deepInclude(yield* reasonOf(collect(blobs.get(blob))), refused)
-    })
+    Effect.flatMap(start({ maxEntryBytes: 1000, maxBlobBytes: 10 }), SharedTier.refusesWhatIsTooLarge)
   )
 
   it.live("only reads when it is read-only, and leaves no trace", () =>
     Effect.gen(function* () {
-      const { blobs, entries, prefix } = yield* start()
-      const entry = entryOf("a")
-      yield* entries.put(entry)
-      const reader = yield* start({ prefix, readOnly: true })
-      assert.strictEqual((yield* reader.entries.get(entry.key))._tag, "Hit")
-      const refused = [
-        reader.entries.put(entry),
-        reader.entries.evict(entry.key),
-        reader.entries.quarantine(entry.key, {
-          recording: entry.metadata.recording,
-          reason: { _tag: "WrongKey" }
-        }),
-        reader.blobs.put(blob, Stream.die("asked for")),
-        reader.blobs.add(Stream.die("asked for")),
-        reader.blobs.remove(blob.digest)
-      ]
-      for (const effect of refused) {
-        assert.strictEqual((yield* reasonOf(Effect.asVoid<unknown, CacheError, never>(effect)))._tag, "ReadOnly")
-      }
-      assert.strictEqual((yield* entries.get(entry.key))._tag, "Hit")
-      assert.strictEqual((yield* reasonOf(Stream.runDrain(blobs.list)))._tag, "Unsupported")
+      const writer = yield* start()
+      yield* SharedTier.onlyReads(writer, yield* start({ prefix: writer.prefix, readOnly: true }))
       const fresh = yield* start({ readOnly: true })
       assert.isUndefined(yield* fresh.s3.get("probe"))
     })
@@ -197,14 +145,7 @@ describe.skipIf(served === undefined)("S3Cache", () => {
     })
   )
 
-  it.live("serves a blob to the accessors of the tag", () =>
-    Effect.gen(function* () {
-      const { blobs } = yield* start()
-      yield* blobs.put(blob, Stream.make(content))
-      const bytes = yield* Effect.provideService(ArtifactStore.bytes(blob), ArtifactStore.ArtifactStore, blobs)
-      assert.deepStrictEqual(bytes, content)
-    })
-  )
+  it.live("serves a blob to the accessors of the tag", () => Effect.flatMap(start(), SharedTier.servesAccessors))
 
   // The server that is started here checks no signature.
   const checks = process.env["STRATA_TEST_S3_URL"] !== undefined

@@ -27,7 +27,7 @@ import { vi } from "vitest"
 import * as Signer from "../src/internal/s3/signer.ts"
 import { blobOf, entryOf } from "./support/http.ts"
 import { machine } from "./support/machine.ts"
-import { reasonOf } from "./support/s3.ts"
+import { reasonOf } from "./support/sharedTier.ts"
 import * as S3Stub from "./support/s3Stub.ts"
 
 const content = Buffer.from("some content")

@@ -1,7 +1,6 @@
 /** Empty D1 databases as a shared tier, and what breaks one. */
 import type { D1Client } from "@effect/sql-d1/D1Client"
 import * as D1Cache from "@strata/cache/D1Cache"
-import type { CacheError } from "@strata/cache/CacheError"
 import * as D1 from "@strata/durable/testing/d1"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -60,6 +59,3 @@ export const moody = (db: D1.Database) => {
   })
   return { db: database, state }
 }
-
-export const reasonOf = <A>(effect: Effect.Effect<A, CacheError>) =>
-  Effect.map(Effect.flip(effect), (error) => error.reason)

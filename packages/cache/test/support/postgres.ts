@@ -2,7 +2,6 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import type { ArtifactStore } from "@strata/cache/ArtifactStore"
 import type { Blob } from "@strata/cache/CacheEntry"
-import type { CacheError } from "@strata/cache/CacheError"
 import type { Lookup } from "@strata/cache/Lookup"
 import * as PostgresCache from "@strata/cache/PostgresCache"
 import { sha256 } from "@strata/durable/Digest"
@@ -48,9 +47,6 @@ export const tierOf = Effect.fnUntraced(function* (
     blobs: yield* PostgresCache.artifactStore(all)
   }
 })
-
-export const reasonOf = <A>(effect: Effect.Effect<A, CacheError>) =>
-  Effect.map(Effect.flip(effect), (error) => error.reason)
 
 /** A client that may do everything, in the schema of the file. */
 export const administer = Effect.suspend(() => Layer.build(Postgres.layerSchema(schema, { maxConnections: 2 }))).pipe(

@@ -1,5 +1,4 @@
 /** One Redis for the tests of a file; each tier has a prefix of its own in it. */
-import type { CacheError } from "@strata/cache/CacheError"
 import * as RedisCache from "@strata/cache/RedisCache"
 import * as Redis from "@strata/cache/testing/redis"
 import * as Effect from "effect/Effect"
@@ -41,6 +40,3 @@ export const tierOf = Effect.fnUntraced(function* (options: RedisCache.RedisCach
     blobs: yield* RedisCache.artifactStore(all)
   }
 })
-
-export const reasonOf = <A>(effect: Effect.Effect<A, CacheError>) =>
-  Effect.map(Effect.flip(effect), (error) => error.reason)

@@ -1,5 +1,4 @@
 /** One S3 server for the tests of a file; each tier has a prefix of its own in it. */
-import type { CacheError } from "@strata/cache/CacheError"
 import * as S3Cache from "@strata/cache/S3Cache"
 import * as S3 from "@strata/cache/testing/s3"
 import * as Effect from "effect/Effect"
@@ -55,6 +54,3 @@ export const admin = Effect.fnUntraced(function* (options: S3Cache.S3CacheOption
     remove: (key: string) => ask({ method: "DELETE", key })
   }
 })
-
-export const reasonOf = <A>(effect: Effect.Effect<A, CacheError>) =>
-  Effect.map(Effect.flip(effect), (error) => error.reason)
