@@ -50,7 +50,7 @@ const get = (parts: Parts): Service["get"] => {
     const entry = yield* receive(parts, key)
     if (Result.isFailure(entry)) return Lookup.miss(entry.failure)
     const wanted = options?.recording
-    if (wanted !== undefined && wanted !== entry.success.metadata.recording) return Lookup.miss({ _tag: "Fenced" })
+    if (wanted !== undefined && wanted !== entry.success.metadata.recording) return Lookup.fenced
     const digests = yield* lacking(parts, entry.success)
     return digests.length === 0
       ? Lookup.hit(entry.success, settings.tier)
