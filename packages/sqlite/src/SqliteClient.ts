@@ -57,7 +57,15 @@ export interface SqliteClientOptions {
   readonly journalSizeLimit?: number | undefined
   /** `PRAGMA cache_size`, in KiB. Default 16,384. */
   readonly cacheSize?: number | undefined
-  /** `PRAGMA mmap_size`, in bytes. Default 0: off. */
+  /**
+   * `PRAGMA mmap_size`, in bytes: how much of the file is read where the system has it in memory, instead of a copy for
+   * each page, which is what a look at a random row of a large table costs most. Writes and the WAL are not mapped.
+   * Default 0x7fff0000, just below 2 GiB: the most that SQLite maps. Mapped pages count as the process's resident memory,
+   * and are the system's to take back. Where the disk under a mapped page fails, or another program cuts the file short,
+   * the process dies of SIGBUS in place of a `SqlError`: 0 maps nothing.
+   *
+   * Source: https://www.sqlite.org/mmap.html
+   */
   readonly mmapSize?: number | undefined
   /** `PRAGMA foreign_keys`. Default `true`. */
   readonly foreignKeys?: boolean | undefined
@@ -290,7 +298,7 @@ const pragmas = (options: SqliteClientOptions): ReadonlyArray<string> => [
   `wal_autocheckpoint = ${options.walAutocheckpoint ?? 4000}`,
   `journal_size_limit = ${options.journalSizeLimit ?? 64 * 1024 * 1024}`,
   `cache_size = ${-(options.cacheSize ?? 16_384)}`,
-  `mmap_size = ${options.mmapSize ?? 0}`,
+  `mmap_size = ${options.mmapSize ?? 0x7fff_0000}`,
   `foreign_keys = ${options.foreignKeys === false ? "OFF" : "ON"}`,
   "temp_store = MEMORY"
 ]
