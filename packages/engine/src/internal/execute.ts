@@ -176,7 +176,7 @@ const makeRunBody = <I, A, E, R>(definition: Definition<I, A, E, R>) => {
     const start = yield* Clock.currentTimeMillis
     const exit = yield* Effect.suspend(() => run(input)).pipe(
       Effect.provideService(Artifacts.Artifacts, artifacts.service),
-      Effect.flatMap((value) => Effect.map(definition.encode(value), (encoded) => encoded)),
+      Effect.flatMap(definition.encode),
       Effect.flatMap((encoded) => Effect.map(decodeOwn(definition, encoded), (value) => ({ encoded, value }))),
       Effect.exit
     )
