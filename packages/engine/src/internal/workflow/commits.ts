@@ -287,7 +287,8 @@ const record = Effect.fnUntraced(function* (store: Store, now: number, changes: 
     if (!kept.has(i)) continue
     told.consume(executionId, consumed)
     const { attempt, name } = outcome
-    const digest = Digest.Digest.make(outcome.digest)
+    // Checked where the entry is encoded.
+    const digest = outcome.digest as Digest.Digest
     told.tell(executionId, RunEvents.ActivityCompleted.make({ name, attempt, outcome: how, digest }))
   }
 })
