@@ -29,4 +29,4 @@ export type Digest = typeof Digest.Type
  * @since 0.1.0
  * @category constructors
  */
-export const sha256 = (content: Uint8Array | string): Digest => hash("sha256", content, "hex") as Digest
+export const sha256 = (content: Uint8Array | string): Digest => Digest.make(hash("sha256", content, "hex"))

@@ -102,9 +102,8 @@ export const make = <const Type extends string, A>(type: Type, schema: Schema.Co
     make: (payload, options) => ({
       type,
       identity: options?.identity,
-      encode: Effect.suspend(() =>
-        Effect.mapErrorEager(
-          encode()(payload),
+      encode: Effect.suspend(() => encode()(payload)).pipe(
+        Effect.mapError(
           (error) => new JournalError({ reason: new EncodeFailed({ type, detail: error.issue.toString() }) })
         )
       )

@@ -287,8 +287,7 @@ const record = Effect.fnUntraced(function* (store: Store, now: number, changes: 
     if (!kept.has(i)) continue
     told.consume(executionId, consumed)
     const { attempt, name } = outcome
-    // Checked where the entry is encoded.
-    const digest = outcome.digest as Digest.Digest
+    const digest = Digest.Digest.make(outcome.digest)
     told.tell(executionId, RunEvents.ActivityCompleted.make({ name, attempt, outcome: how, digest }))
   }
 })
