@@ -52,8 +52,13 @@ export interface Deadlines {
   readonly connect?: Duration.Input | undefined
   /** From the end of the request to the head of the answer. Default 15 seconds. */
   readonly response?: Duration.Input | undefined
-  /** Between two chunks of a body. Default 10 seconds. */
+  /**
+   * In every such time that is waited for a body, up or down, its bytes at `idleBytesPerSecond` have to move, or all that
+   * is left of it: a server that drips has no more time than one that is silent. Default 10 seconds.
+   */
   readonly idle?: Duration.Input | undefined
+  /** Default 1,024, which each of 32 calls at a time has on a line of 256 kbit/s. */
+  readonly idleBytesPerSecond?: number | undefined
   /** Default 30 seconds. */
   readonly body?: Duration.Input | undefined
   /** Default 65,536. */

@@ -4,6 +4,7 @@ import { miss, type MissReason } from "@strata/cache/Lookup"
 import * as HttpCache from "@strata/cache/HttpCache"
 import * as CacheServer from "@strata/cache/testing/cacheServer"
 import * as Hostile from "@strata/cache/testing/hostile"
+import * as TierGuard from "@strata/cache/TierGuard"
 import { sha256 } from "@strata/durable/Digest"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -261,7 +262,8 @@ describe("HttpCache on a silent server", () => {
     ["accepts and never answers", Hostile.blackHole, "response", 300, {}],
     ["stalls at byte 0 of the body", Hostile.stallAtBody, "body", 300, {}],
     ["stalls in the body", Hostile.stallInBody, "body", 300, {}],
-    ["drips", Hostile.drip(20), "total", 600, { idle: 5000, minBytesPerSecond: 1e6 }]
+    ["drips", Hostile.drip(20), "body", 300, { body: 60_000 }],
+    ["is slower than a body may be", Hostile.drip(20), "total", 600, { idle: 5000, minBytesPerSecond: 1e6 }]
   ] as const) {
     it.live(`a server that ${name} costs no more than the deadline`, () =>
       Effect.gen(function* () {
@@ -295,6 +297,52 @@ describe("HttpCache on a silent server", () => {
       const chunks = Array.from({ length: 64 }, (_, index) => big.subarray(index * 1024 ** 2, (index + 1) * 1024 ** 2))
       const reason = yield* reasonOf(blobs.put(blobOf(big), Stream.fromIterable(chunks)))
       assert.deepInclude({ ...reason }, { phase: "body" })
+    })
+  )
+
+  it.live("a server that takes a byte at a time costs no more than the deadline", () =>
+    Effect.gen(function* () {
+      const server = yield* CacheServer.make((request, response, honest) => {
+        if (request.method !== "PUT") return honest()
+        if (request.headers.expect !== undefined) response.writeContinue()
+        const timer = setInterval(() => request.read(1), 10)
+        request.on("error", () => {}).on("close", () => clearInterval(timer))
+      })
+      const { blobs, entries } = yield* open(server, { deadlines: { ...deadlines, body: 60_000 } })
+      const big = Buffer.alloc(64 * 1024 ** 2)
+      const begin = yield* Clock.currentTimeMillis
+      assert.deepInclude({ ...(yield* reasonOf(blobs.put(blobOf(big), Stream.make(big)))) }, { phase: "body" })
+      // What is small has left at once, and waits for its answer.
+      assert.deepInclude({ ...(yield* reasonOf(entries.put(entryOf("a")))) }, { phase: "response" })
+      assert.isAtMost((yield* Clock.currentTimeMillis) - begin, 5000)
+    })
+  )
+
+  it.live("a server that drips is left alone", () =>
+    Effect.gen(function* () {
+      const server = yield* CacheServer.make(Hostile.drip(20))
+      const { entries } = yield* open(server, { deadlines: { ...deadlines, body: 60_000 } })
+      const lookup = entries.get(entryOf("a").key)
+      const guard = yield* TierGuard.make("http", lookup, { failures: 2, openBase: "1 minute" })
+      const tags: Array<string> = []
+      for (let i = 0; i < 3; i++) tags.push((yield* reasonOf(guard.run(lookup)))._tag)
+      assert.deepStrictEqual(tags, ["TimedOut", "TimedOut", "BreakerOpen"])
+    })
+  )
+
+  it.live("what came fast does not pay for a drip", () =>
+    Effect.gen(function* () {
+      const server = yield* CacheServer.make((request, response, honest) => {
+        Hostile.drip(20)(request, response, honest)
+        response.write(Buffer.alloc(1024 ** 2))
+      })
+      const { blobs } = yield* open(server, { deadlines: { ...deadlines, body: 60_000 } })
+      const ms = yield* elapsed(
+        Effect.tap(reasonOf(collect(blobs.get({ digest: blob.digest, size: 2 * 1024 ** 2 }))), (reason) =>
+          Effect.sync(() => assert.deepInclude({ ...reason }, { phase: "body" }))
+        )
+      )
+      assert.isAtMost(ms, 3300)
     })
   )
 
@@ -333,6 +381,68 @@ describe("HttpCache on a silent server", () => {
       yield* Deferred.await(arrived)
       yield* Fiber.interrupt(fiber)
       yield* Deferred.await(closed)
+    })
+  )
+})
+
+describe("HttpCache on a slow server", () => {
+  const patient = { ...deadlines, idle: 1000, body: 60_000 }
+
+  it.live("takes all that comes, when it is slow but no drip", () =>
+    Effect.gen(function* () {
+      const slow = Buffer.alloc(8000, "slow")
+      const server = yield* CacheServer.make((_request, response) => {
+        response.writeHead(200, { "content-length": slow.length })
+        let sent = 0
+        const timer = setInterval(() => {
+          response.write(slow.subarray(sent, (sent += 100)))
+          if (sent >= slow.length) clearInterval(timer)
+        }, 20)
+        response.on("close", () => clearInterval(timer))
+      })
+      const { blobs } = yield* open(server, { deadlines: patient })
+      let read = Buffer.alloc(0)
+      const ms = yield* elapsed(Effect.map(collect(blobs.get(blobOf(slow))), (bytes) => (read = bytes)))
+      assert.isAbove(ms, patient.idle)
+      assert.deepStrictEqual(read, slow)
+    })
+  )
+
+  it.live("sends all of a large chunk, when it is slow but no drip", () =>
+    Effect.gen(function* () {
+      const server = yield* CacheServer.make((request, response, honest) => {
+        if (request.method !== "PUT") return honest()
+        if (request.headers.expect !== undefined) response.writeContinue()
+        request.on("data", (chunk: Uint8Array) => {
+          request.pause()
+          setTimeout(() => request.resume(), chunk.length / 8192)
+        })
+        request.on("error", () => {}).on("end", () => response.writeHead(200, { "content-length": 0 }).end())
+      })
+      const { blobs } = yield* open(server, { deadlines: { ...patient, response: 5000 } })
+      const large = Buffer.alloc(24 * 1024 ** 2)
+      const sent = yield* elapsed(blobs.put(blobOf(large), Stream.make(large)))
+      assert.isAbove(sent, 2 * patient.idle)
+    })
+  )
+
+  it.live("does not blame the server for the time that its content is used", () =>
+    Effect.gen(function* () {
+      const chunks = Array.from({ length: 4 }, (_, index) => Buffer.alloc(50, String(index)))
+      const all = Buffer.concat(chunks)
+      const server = yield* CacheServer.make((_request, response) => {
+        response.writeHead(200, { "content-length": all.length })
+        const rest = [...chunks]
+        const timer = setInterval(() => (rest.length === 0 ? clearInterval(timer) : response.write(rest.shift())), 100)
+        response.on("close", () => clearInterval(timer))
+      })
+      const { blobs } = yield* open(server, { deadlines: patient })
+      const used = yield* Stream.runFold(
+        Stream.mapEffect(blobs.get(blobOf(all)), (chunk) => Effect.as(Effect.sleep(600), chunk.length)),
+        () => 0,
+        (sum, size) => sum + size
+      )
+      assert.strictEqual(used, all.length)
     })
   )
 })

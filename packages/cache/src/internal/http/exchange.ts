@@ -14,6 +14,7 @@ import * as https from "node:https"
 import { CacheError, TimedOut, Unexpected, Unreachable } from "../../CacheError.ts"
 import type { Deadlines as DeadlineOptions } from "../../HttpCache.ts"
 import * as Check from "../checked.ts"
+import * as Pace from "./pace.ts"
 
 /** In milliseconds. */
 export interface Deadlines {
@@ -21,8 +22,9 @@ export interface Deadlines {
   readonly connectMs: number
   /** From the end of the request to the head of the answer. */
   readonly responseMs: number
-  /** Between two chunks of a body, in either direction. */
+  /** For a body to move on, in either direction, by its bytes at `idleBytesPerSecond`. */
   readonly idleMs: number
+  readonly idleBytesPerSecond: number
   /** For a whole body, in either direction, and besides the time of its bytes at `minBytesPerSecond`. */
   readonly bodyMs: number
   readonly minBytesPerSecond: number
@@ -33,6 +35,7 @@ export const toMillis = (options: DeadlineOptions = {}): Deadlines => ({
   connectMs: Duration.toMillis(options.connect ?? "5 seconds"),
   responseMs: Duration.toMillis(options.response ?? "15 seconds"),
   idleMs: Duration.toMillis(options.idle ?? "10 seconds"),
+  idleBytesPerSecond: options.idleBytesPerSecond ?? 1024,
   bodyMs: Duration.toMillis(options.body ?? "30 seconds"),
   minBytesPerSecond: options.minBytesPerSecond ?? 65_536
 })
@@ -74,6 +77,9 @@ const askFirst = 1024 * 1024
 
 /** How long the consent is waited for: not all servers give it. Milliseconds. */
 const consentMs = 1000
+
+/** The most of a body that is sent at a time, so that progress shows while a large chunk is sent. Bytes. */
+const pieceBytes = 65_536
 
 /**
  * One request and the head of its answer. The connection is given back when the scope closes after the whole body was
@@ -230,22 +236,37 @@ const sendBody = <E, R>(exchange: Exchange, upload: Upload<E, R>): Effect.Effect
     request.flushHeaders()
     return Effect.timeoutOption(Deferred.await(consented), consentMs)
   })
+  const pace = Pace.make(connection.deadlines)
   const body = Check.checked(connection.tier, upload, upload.content).pipe(
-    Stream.runForEach((chunk) => write(exchange, chunk)),
+    Stream.runForEach((chunk) =>
+      Effect.forEach(piecesOf(chunk), (piece) => write(exchange, pace, piece), { discard: true })
+    ),
     Effect.andThen(Effect.sync(() => request.end())),
     within(connection, wholeMs(connection, upload.size), "total")
   )
   return Effect.andThen(consent, body)
 }
 
-const write = (exchange: Exchange, chunk: Uint8Array): Effect.Effect<void, CacheError> =>
-  Effect.suspend(() =>
-    exchange.request.write(chunk)
+const piecesOf = (chunk: Uint8Array): ReadonlyArray<Uint8Array> =>
+  chunk.length <= pieceBytes
+    ? [chunk]
+    : Array.from({ length: Math.ceil(chunk.length / pieceBytes) }, (_, index) =>
+        chunk.subarray(index * pieceBytes, (index + 1) * pieceBytes)
+      )
+
+const write = (
+  { connection, request }: Exchange,
+  pace: Pace.Pace,
+  piece: Uint8Array
+): Effect.Effect<void, CacheError> =>
+  Effect.suspend(() => {
+    const taken = request.write(piece)
       ? Effect.void
-      : awaitEvent(exchange.request, ["drain"], () => !exchange.request.writableNeedDrain).pipe(
-          within(exchange.connection, exchange.connection.deadlines.idleMs, "body")
-        )
-  )
+      : pace
+          .wait(awaitEvent(request, ["drain"], () => !request.writableNeedDrain))
+          .pipe(within(connection, pace.leftMs(), "body", connection.deadlines.idleMs))
+    return Effect.map(taken, () => pace.moved(piece.length))
+  })
 
 const receive = (
   exchange: Exchange,
@@ -253,6 +274,7 @@ const receive = (
 ): Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>, CacheError> => {
   const { connection } = exchange
   const { idleMs } = connection.deadlines
+  const pace = Pace.make(connection.deadlines)
   let received = 0
   let startedAt: number | undefined
   const more = Clock.clockWith((clock) => {
@@ -260,15 +282,16 @@ const receive = (
     startedAt ??= now
     const total = wholeMs(connection, received)
     const left = total - (now - startedAt)
-    const arrived = awaitEvent(response, ["readable", "end", "close"], () => isReady(response))
-    return left < idleMs
+    const arrived = pace.wait(awaitEvent(response, ["readable", "end", "close"], () => isReady(response)))
+    return left < pace.leftMs()
       ? within(connection, Math.max(0, left), "total", total)(arrived)
-      : within(connection, idleMs, "body")(arrived)
+      : within(connection, pace.leftMs(), "body", idleMs)(arrived)
   })
   const next: Pull.Pull<Arr.NonEmptyReadonlyArray<Uint8Array>, CacheError> = Effect.suspend(() => {
     const chunk: Uint8Array | null = response.read()
     if (chunk !== null) {
       received += chunk.length
+      pace.moved(chunk.length)
       return Effect.succeed(Arr.of(chunk))
     }
     if (response.readableEnded) return Effect.andThen(givenBack(exchange), Cause.done())
