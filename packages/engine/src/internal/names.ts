@@ -3,9 +3,12 @@ import * as Effect from "effect/Effect"
 import type { InvalidName as Reason } from "../StateError.ts"
 import { InvalidName, StateError } from "../StateError.ts"
 
-/** Fails on a name that not every store keeps unchanged. */
+/** Whether every store keeps it unchanged, and it is not empty. */
+export const isName = (name: string): boolean => name !== "" && Text.isStorable(name)
+
+/** Fails on what is no name. */
 export const check = (kind: Reason["kind"], name: string): Effect.Effect<void, StateError> =>
-  name !== "" && Text.isStorable(name)
+  isName(name)
     ? Effect.void
     : Effect.fail(new StateError({ reason: new InvalidName({ kind, name: name.toWellFormed() }) }))
 

@@ -9,10 +9,11 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import * as Activity from "effect/workflow/Activity"
+import * as DurableClock from "effect/workflow/DurableClock"
 import * as DurableDeferred from "effect/workflow/DurableDeferred"
 import * as Workflow from "effect/workflow/Workflow"
 import { WorkflowEngine } from "effect/workflow/WorkflowEngine"
-import { WorkflowError } from "../WorkflowError.ts"
+import { InvalidName, WorkflowError } from "../WorkflowError.ts"
 import type { WorkflowTier } from "./workflowHarness.ts"
 import * as Harness from "./workflowHarness.ts"
 
@@ -129,6 +130,24 @@ export const workflowRunning = <E>(tier: WorkflowTier<E>): void => {
       const exit = yield* process.run(Effect.exit(Flow.execute({ id: "a" })))
       assert.isTrue(Exit.isFailure(exit) && Cause.hasDies(exit.cause))
     }))
+
+  for (const fails of [false, true]) {
+    test(`${fails ? "an error" : "a result"} that its Schema lets through, and that is no JSON, is a defect of the run`, ({
+      start
+    }) =>
+      Effect.gen(function* () {
+        const Flow = Workflow.make("NoJson", {
+          payload: { id: Schema.String },
+          success: Schema.Any,
+          error: Schema.Any,
+          idempotencyKey: ({ id }) => id
+        })
+        const process = yield* start(Flow.toLayer(() => (fails ? Effect.fail(5n) : Effect.succeed(5n))))
+        const exit = yield* process.run(Effect.exit(Flow.execute({ id: "a" })))
+        const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+        assert.include(defect instanceof Error ? defect.message : "", "is no JSON")
+      }))
+  }
 
   test("an activity that fails can be caught, and its error is served to replays", ({ start }) =>
     Effect.gen(function* () {
@@ -337,6 +356,57 @@ export const workflowRunning = <E>(tier: WorkflowTier<E>): void => {
         })
       )
     }))
+
+  for (const [what, name] of [
+    ["nothing", ""],
+    ["NUL", "n\0"],
+    ["half of a pair", "n\ud800"]
+  ] as const) {
+    for (const [kind, step] of [
+      ["an activity", Activity.make({ name, execute: Effect.sync(() => assert.fail("it ran")) })],
+      ["a deferred", DurableDeferred.await(DurableDeferred.make(name))],
+      ["a clock", DurableClock.sleep({ name, duration: "1 hour" })]
+    ] as const) {
+      test(`the name of ${kind} with ${what} in it is a defect of the run, at once`, ({ start }) =>
+        Effect.gen(function* () {
+          const Flow = Harness.define("Unnamed")
+          let bodies = 0
+          const process = yield* start(
+            Flow.toLayer(() =>
+              Effect.suspend(() => {
+                bodies++
+                return Effect.as(step, "never")
+              })
+            )
+          )
+          const exit = yield* process.run(Effect.exit(Flow.execute({ id: "a" })))
+          const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+          const expected = new InvalidName({ name: name.toWellFormed() }).message
+          assert.include(defect instanceof Error ? defect.message : "", expected)
+          assert.strictEqual(bodies, 1)
+        }))
+    }
+
+    test(`completing a deferred with ${what} in its name is a defect of the call`, ({ start }) =>
+      Effect.gen(function* () {
+        const Flow = Harness.define("Unnamed")
+        const process = yield* start()
+        const exit = yield* process.run(
+          WorkflowEngine.use((engine) =>
+            Effect.exit(
+              engine.deferredDone(Harness.gate("gate"), {
+                workflowName: Flow._tag,
+                executionId: "a",
+                deferredName: name,
+                exit: Exit.succeed("open")
+              })
+            )
+          )
+        )
+        const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+        assert.strictEqual(defect instanceof WorkflowError ? defect.reason._tag : "none", "InvalidName")
+      }))
+  }
 
   test("Activity.retry counts attempts, and each has an outcome of its own", ({ start }) =>
     Effect.gen(function* () {

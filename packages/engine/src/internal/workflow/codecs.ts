@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Workflow from "effect/workflow/Workflow"
 import type { StoredRun } from "../../RunStore.ts"
@@ -46,13 +47,23 @@ const make = (workflow: Workflow.Any): Codecs => {
   const decodeExit = provided(Schema.decodeUnknownEffect(result))
   const fail = (executionId: string, reason: WorkflowError["reason"]) =>
     new WorkflowError({ workflow: workflow._tag, executionId, reason })
+  /** `Schema.Any` lets through what is no JSON. */
+  const toText = (what: NotEncodable["what"], encoded: unknown, executionId: string) =>
+    Effect.fromResult(
+      Result.try({
+        try: () => JSON.stringify(encoded),
+        catch: () => fail(executionId, new NotEncodable({ what, detail: "what its Schema makes of it is no JSON" }))
+      })
+    )
 
   return {
     encodePayload: (value, executionId) =>
-      Effect.mapBothEager(encodePayload(value), {
-        onFailure: (error) => fail(executionId, new NotEncodable({ what: "payload", detail: error.issue.toString() })),
-        onSuccess: (encoded) => JSON.stringify(encoded ?? null)
-      }),
+      Effect.flatMapEager(
+        Effect.mapErrorEager(encodePayload(value), (error) =>
+          fail(executionId, new NotEncodable({ what: "payload", detail: error.issue.toString() }))
+        ),
+        (encoded) => toText("payload", encoded ?? null, executionId)
+      ),
     decodePayload: (run) =>
       Effect.mapBothEager(
         Effect.suspend(() => decodePayload(JSON.parse(run.payload))),
@@ -64,14 +75,14 @@ const make = (workflow: Workflow.Any): Codecs => {
       ),
     encodeResult: ({ captured, exit }, executionId) => {
       const tag = captured ? "complete" : "cut"
-      return Effect.mapBothEager(
-        Exit.isSuccess(exit)
-          ? Effect.mapEager(encodeSuccess(exit.value), (value) => ({ _tag: "Success", value: value ?? null }))
-          : encodeExit(exit),
-        {
-          onFailure: (error) => fail(executionId, new NotEncodable({ what: "result", detail: error.issue.toString() })),
-          onSuccess: (encoded) => `{"${tag}":${JSON.stringify(encoded)}}`
-        }
+      const encoding = Exit.isSuccess(exit)
+        ? Effect.mapEager(encodeSuccess(exit.value), (value) => ({ _tag: "Success", value: value ?? null }))
+        : encodeExit(exit)
+      return Effect.flatMapEager(
+        Effect.mapErrorEager(encoding, (error) =>
+          fail(executionId, new NotEncodable({ what: "result", detail: error.issue.toString() }))
+        ),
+        (encoded) => toText("result", { [tag]: encoded }, executionId)
       )
     },
     decodeResult: (text, executionId) =>

@@ -56,6 +56,12 @@ export type Change =
 
 export type Failure = SqlError | JournalError | StateError
 
+/** Whether it is what was to be stored that is at fault, so that it would be refused each time. */
+export const isRefusal = (failure: Failure): boolean =>
+  failure._tag === "StateError" ||
+  (failure._tag === "JournalError" &&
+    (failure.reason._tag === "EncodeFailed" || failure.reason._tag === "IdentityConflict"))
+
 type Of<Tag extends Change["_tag"]> = Extract<Change, { readonly _tag: Tag }>
 
 type Fields<Tag extends Change["_tag"]> = Omit<Of<Tag>, "_tag">

@@ -1,7 +1,6 @@
 import { StepCache } from "@strata/cache/StepCache"
 import { ChangeSignal } from "@strata/dirty-queue/ChangeSignal"
 import { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
-import * as Text from "@strata/durable/Text"
 import type { NewEvent } from "@strata/journal/Event"
 import { Journal } from "@strata/journal/Journal"
 import * as Clock from "effect/Clock"
@@ -20,12 +19,13 @@ import { ClockStore } from "../../ClockStore.ts"
 import { DeferredStore } from "../../DeferredStore.ts"
 import * as RunEvents from "../../RunEvents.ts"
 import { RunStore, type StoredRun, type Wake } from "../../RunStore.ts"
-import { InvalidName, OtherWorkflow, StorageFailed, WorkflowError } from "../../WorkflowError.ts"
+import { OtherWorkflow, StorageFailed, WorkflowError } from "../../WorkflowError.ts"
 import type { WorkflowEngineOptions } from "../../WorkflowEngineSql.ts"
 import * as Codecs from "./codecs.ts"
 import * as Commits from "./commits.ts"
 import * as Completions from "./completions.ts"
 import type { Live, Registered } from "./live.ts"
+import * as Names from "./names.ts"
 import * as Ownership from "./ownership.ts"
 import * as Runs from "./runs.ts"
 import * as Steps from "./steps.ts"
@@ -180,14 +180,7 @@ export const make = Effect.fnUntraced(function* (
 
   const execute: WorkflowEngine.Encoded["execute"] = Effect.fnUntraced(function* (workflow, options) {
     const { executionId } = options
-    for (const name of [executionId, workflow._tag]) {
-      if (name === "" || !Text.isStorable(name)) {
-        const reason = new InvalidName({ name: name.toWellFormed() })
-        return yield* Effect.die(
-          new WorkflowError({ workflow: workflow._tag.toWellFormed(), executionId: executionId.toWellFormed(), reason })
-        )
-      }
-    }
+    yield* Names.check(workflow._tag, executionId, [executionId, workflow._tag])
     const parent = options.detached === true ? null : (options.parent?.executionId ?? null)
     const ensure = Effect.suspend(() =>
       isHere(executionId) ? Effect.void : start(workflow, executionId, options.payload, parent)

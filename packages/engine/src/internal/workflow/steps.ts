@@ -15,10 +15,11 @@ import type { Completion as Stored, DeferredStore } from "../../DeferredStore.ts
 import type { RunStore, StoredRun, Waker } from "../../RunStore.ts"
 import { DuplicateName, NoStepCache, OutsideRun, StorageFailed, WorkflowError } from "../../WorkflowError.ts"
 import * as CachedActivity from "./cached.ts"
-import type { Commits, Failure } from "./commits.ts"
+import { type Commits, type Failure, isRefusal } from "./commits.ts"
 import * as Exits from "./exits.ts"
 import type { Completion, Live, Pass } from "./live.ts"
 import { CurrentRun, stepKey } from "./live.ts"
+import * as Names from "./names.ts"
 import type { Runs } from "./runs.ts"
 
 /* What a body does: activities, deferreds and clocks. */
@@ -79,6 +80,7 @@ const activityExecute = (parts: Parts): Encoded["activityExecute"] =>
     const fail = (reason: WorkflowError["reason"]) =>
       Effect.die(new WorkflowError({ workflow: workflow._tag, executionId, reason }))
     if (current === undefined) return yield* fail(new OutsideRun({}))
+    yield* Names.check(workflow._tag, executionId, [activity.name])
     const { live, pass } = current
     const key = stepKey(activity.name, attempt)
     const own = isBody(pass, instance)
@@ -122,7 +124,7 @@ const activityExecute = (parts: Parts): Encoded["activityExecute"] =>
         }),
         (kept) => Effect.sync(() => kept && live.outcomes?.set(key, exit))
       )
-    ).pipe(Effect.catch((cause) => cutOff(() => runs.stall(live, cause))))
+    ).pipe(Effect.catch(stallOrFail(runs, live, workflow._tag, executionId, "activityExecute")))
     if (!kept) return yield* cutOff(() => runs.lose(live))
     // A replay gets what is stored, so the first run does too.
     return Exit.isSuccess(result.exit) ? result : new Workflow.Complete({ exit: Exits.activity.decode(exit) })
@@ -157,19 +159,14 @@ const takeConsumed = (live: Live): ReadonlyArray<string> => {
 const deferredResult = ({ deferreds, runs }: Parts): Encoded["deferredResult"] =>
   Effect.fnUntraced(function* (deferred) {
     const { executionId, workflow } = yield* WorkflowInstance
+    yield* Names.check(workflow._tag, executionId, [deferred.name])
     const current = yield* currentRun(executionId)
     const live = current?.live
     const known = live?.deferreds.get(deferred.name)
     if (live !== undefined && known !== undefined) return Option.some(consume(live, deferred.name, known))
     const stored = yield* deferreds
       .get({ executionId, name: deferred.name })
-      .pipe(
-        Effect.catch((cause) =>
-          live === undefined
-            ? storageFailed(workflow._tag, executionId, "deferredResult")(cause)
-            : cutOff(() => runs.stall(live, cause))
-        )
-      )
+      .pipe(Effect.catch(stallOrFail(runs, live, workflow._tag, executionId, "deferredResult")))
     if (Option.isNone(stored)) return Option.none()
     const completion = toCompletion(stored.value)
     live?.deferreds.set(deferred.name, completion)
@@ -192,6 +189,7 @@ const consume = (live: Live, name: string, completion: Completion): Exit.Exit<un
 /** The completion commits together with the wake of the run, which is not waited for. */
 const deferredDone = ({ commits }: Parts): Encoded["deferredDone"] =>
   Effect.fnUntraced(function* ({ deferredName, executionId, exit, workflowName }) {
+    yield* Names.check(workflowName, executionId, [executionId, deferredName])
     yield* commits
       .signal({ executionId, name: deferredName, exit: Exits.deferred.encode(exit) })
       .pipe(Effect.catch(storageFailed(workflowName, executionId, "deferredDone")))
@@ -199,6 +197,7 @@ const deferredDone = ({ commits }: Parts): Encoded["deferredDone"] =>
 
 const scheduleClock = ({ commits, runs }: Parts): Encoded["scheduleClock"] =>
   Effect.fnUntraced(function* (workflow, { clock, executionId }) {
+    yield* Names.check(workflow._tag, executionId, [executionId, clock.name, clock.deferred.name])
     const current = yield* currentRun(executionId)
     const instance = yield* Effect.serviceOption(WorkflowInstance)
     if (current !== undefined && Option.isSome(instance) && isBody(current.pass, instance.value)) {
@@ -215,13 +214,7 @@ const scheduleClock = ({ commits, runs }: Parts): Encoded["scheduleClock"] =>
     if (live !== undefined) live.clocks = true
     yield* commits
       .schedule({ executionId, name: clock.name, deferred: clock.deferred.name, duration: clock.duration })
-      .pipe(
-        Effect.catch((cause) =>
-          current === undefined
-            ? storageFailed(workflow._tag, executionId, "scheduleClock")(cause)
-            : cutOff(() => runs.stall(current.live, cause))
-        )
-      )
+      .pipe(Effect.catch(stallOrFail(runs, current?.live, workflow._tag, executionId, "scheduleClock")))
   })
 
 const fired = ({ signalled, store, waker, woken }: Parts) =>
@@ -237,6 +230,14 @@ const fired = ({ signalled, store, waker, woken }: Parts) =>
       })
     )
   })
+
+/** A run waits for storage that fails. What is refused is a defect, as it is for those that are no part of a run. */
+const stallOrFail =
+  (runs: Runs, live: Live | undefined, workflow: string, executionId: string, operation: string) =>
+  (cause: Failure): Effect.Effect<never> =>
+    live === undefined || isRefusal(cause)
+      ? storageFailed(workflow, executionId, operation)(cause)
+      : cutOff(() => runs.stall(live, cause))
 
 const storageFailed = (workflow: string, executionId: string, operation: string) => (cause: Failure) =>
   Effect.die(new WorkflowError({ workflow, executionId, reason: new StorageFailed({ operation, cause }) }))
