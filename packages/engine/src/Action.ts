@@ -49,7 +49,13 @@ export interface ActionOptions<I, A, E, R> {
   readonly name: string
   /** To be changed with the body, whenever it gives another result for the same input. */
   readonly version: string
-  /** Its encoding is part of the key, including what is `Redacted` in it, see `StepKeys`. It is stored nowhere. */
+  /**
+   * Its encoding is part of the key, including what is `Redacted` in it, see `StepKeys`. It is stored nowhere.
+   *
+   * The body gets what that encoding decodes to, so that inputs with one encoding are one input: `0` for `-0`, and for
+   * `5n` in a union of `Schema.BigInt` and `Schema.String` whichever of them takes `"5"` first. An input whose encoding
+   * does not decode is `InputInvalid`, before the body runs.
+   */
   readonly input: Schema.Codec<I, unknown>
   /**
    * Results are stored, and shared, in its JSON form: what is `Redacted` in a result is stored as it is. A result that
@@ -148,7 +154,7 @@ export const make = <I, A, E = never, R = never>(
   return {
     name: options.name,
     version: options.version,
-    key: definition.key,
+    key: (input) => Effect.map(definition.keyed(input), ({ key }) => key),
     result,
     run: (input, runOptions) => Effect.map(result(input, runOptions), (outcome) => outcome.value)
   }

@@ -13,8 +13,9 @@ import * as Schema from "effect/Schema"
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * The input has no key: its Schema does not encode it, or what comes out has no canonical JSON. `paths` lead to what is
- * wrong, as JSON pointers; empty where that is not known.
+ * The input has no key: its Schema does not encode it, or what comes out has no canonical JSON. Or it has one, and does
+ * not come back from its encoding, so that the body cannot run on it. `paths` lead to what is wrong, as JSON pointers;
+ * empty where that is not known.
  *
  * @since 0.1.0
  * @category reasons
@@ -24,7 +25,7 @@ export class InputInvalid extends Schema.TaggedError<InputInvalid>("@strata/engi
   { paths: Schema.Array(Schema.String) }
 ) {
   override get message(): string {
-    return `the input cannot be encoded${at(this.paths)}`
+    return `the input cannot be encoded and decoded again${at(this.paths)}`
   }
 }
 

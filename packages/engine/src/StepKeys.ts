@@ -8,14 +8,13 @@
  *
  * @since 0.1.0
  */
-import { StepKey } from "@strata/cache/StepKey"
-import * as CanonicalJson from "@strata/durable/CanonicalJson"
-import { sha256 } from "@strata/durable/Digest"
+import type { StepKey } from "@strata/cache/StepKey"
+import type * as CanonicalJson from "@strata/durable/CanonicalJson"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import type * as Schema from "effect/Schema"
-import { createHmac } from "node:crypto"
+import { keyOf, textOf } from "./internal/stepKeys.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -78,19 +77,5 @@ export const Pepper: Context.Reference<Redacted.Redacted | undefined> = Context.
 export const make = Effect.fnUntraced(function* (
   parts: Parts
 ): Effect.fn.Return<StepKey, CanonicalJson.CanonicalJsonError> {
-  const pepper = yield* Pepper
-  const text = yield* CanonicalJson.encode({
-    action: parts.action,
-    version: parts.version,
-    input: parts.input,
-    environment: [yield* Environment, parts.environment ?? null]
-  })
-  return StepKey.make(pepper === undefined ? sha256(text) : hmac(pepper, text))
+  return keyOf(yield* textOf(parts, yield* Environment), yield* Pepper)
 })
-
-// ---------------------------------------------------------------------------------------------------------------------
-// helpers
-// ---------------------------------------------------------------------------------------------------------------------
-
-const hmac = (pepper: Redacted.Redacted, text: string): string =>
-  createHmac("sha256", Redacted.value(pepper)).update(text).digest("hex")

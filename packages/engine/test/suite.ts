@@ -22,6 +22,7 @@ import type * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import * as SchemaGetter from "effect/SchemaGetter"
 import * as Stream from "effect/Stream"
 
 export type Services = StepCache | ArtifactStore | Journal | DurableWriter
@@ -308,6 +309,76 @@ export const actionSuite = <E>(name: string, layer: Layer.Layer<Services, E>) =>
         const error = yield* Effect.flip(action.run({ "a/b": [1, 1.5] }))
         assert.isTrue(error.reason._tag === "InputInvalid")
         if (error.reason._tag === "InputInvalid") assert.deepStrictEqual(error.reason.paths, ["/a~1b/1"])
+      })
+    )
+
+    for (const [what, one, other] of [
+      ["two members of a union", 5n, "5"],
+      ["-0 and 0", -0, 0]
+    ] as const) {
+      it_(
+        `51: inputs with one key are one input for the body: ${what}`,
+        Effect.gen(function* () {
+          const seen: Array<unknown> = []
+          const action = Action.make({
+            name: "x",
+            version: "1",
+            input: Schema.Union([Schema.BigInt, Schema.String, Schema.Finite]),
+            success: Schema.String,
+            run: (input) => Effect.sync(() => `${typeof input} ${seen.push(input)}`)
+          })
+          assert.strictEqual(yield* action.key(one), yield* action.key(other))
+          for (const input of [one, other]) yield* action.run(input, { bypass: true })
+          assert.strictEqual(seen.length, 2)
+          assert.isTrue(Object.is(seen[0], seen[1]))
+        })
+      )
+    }
+
+    it_(
+      "51: a body runs on the input that its key is made of, whatever becomes of that meanwhile",
+      Effect.gen(function* () {
+        const input = { of: ["a"] }
+        const action = Action.make({
+          name: "x",
+          version: "1",
+          input: Schema.Struct({ of: Schema.mutable(Schema.Array(Schema.String)) }),
+          success: Schema.String,
+          run: ({ of }) => Effect.succeed(of.join())
+        })
+        const changing = withCache((cache) => ({
+          get: (key) =>
+            Effect.andThen(
+              Effect.sync(() => input.of.push("b")),
+              cache.get(key)
+            )
+        }))
+        assert.strictEqual(yield* changing(action.run(input)), "a")
+      })
+    )
+
+    it_(
+      "51: refuse an input that does not come back from its encoding, without running the body",
+      Effect.gen(function* () {
+        const Name = Schema.String.pipe(
+          Schema.decodeTo(Schema.NonEmptyString, { decode: SchemaGetter.trim(), encode: SchemaGetter.passthrough() })
+        )
+        let bodies = 0
+        const action = Action.make({
+          name: "x",
+          version: "1",
+          input: Schema.Struct({ name: Name }),
+          success: Schema.Int,
+          run: () => Effect.sync(() => ++bodies)
+        })
+        assert.lengthOf(yield* action.key({ name: " " }), 64)
+        for (const bypass of [false, true]) {
+          const error = yield* Effect.flip(action.run({ name: " " }, { bypass }))
+          assert.isTrue(error.reason._tag === "InputInvalid")
+          if (error.reason._tag === "InputInvalid") assert.deepStrictEqual(error.reason.paths, ["/name"])
+        }
+        assert.strictEqual(bodies, 0)
+        assert.deepStrictEqual(yield* types, [])
       })
     )
 

@@ -13,6 +13,7 @@ import { ActionError, type ActionErrorReason, CacheFailed, InputInvalid, Success
 import type { Artifacts } from "../Artifacts.ts"
 import * as StepKeys from "../StepKeys.ts"
 import { issuePaths } from "./issuePaths.ts"
+import { inputOf, keyOf, textOf } from "./stepKeys.ts"
 
 /** A result as it is stored. */
 export interface Encoded {
@@ -20,10 +21,17 @@ export interface Encoded {
   readonly digest: Digest
 }
 
+/** An input with its key. */
+export interface Keyed<I> {
+  readonly key: StepKey
+  /** What a body runs on: made of what the key is made of, so that what shares a result is the same input. */
+  readonly input: Effect.Effect<I, ActionError>
+}
+
 /** What is made of an action's options once. */
 export interface Definition<I, A, E, R> {
   readonly options: ActionOptions<I, A, E, R>
-  readonly key: (input: I) => Effect.Effect<StepKey, E | ActionError, Exclude<R, Artifacts>>
+  readonly keyed: (input: I) => Effect.Effect<Keyed<I>, E | ActionError, Exclude<R, Artifacts>>
   readonly encode: (value: A) => Effect.Effect<Encoded, ActionError>
   readonly decode: (result: string) => Effect.Effect<A, Schema.SchemaError>
   /** The digest of an error without what is `Redacted`. Fails for what is no error of the Schema. */
@@ -38,7 +46,7 @@ export const make = <I, A, E, R>(options: ActionOptions<I, A, E, R>): Definition
     options,
     fail,
     cacheFailed: (stage) => (cause) => fail(new CacheFailed({ stage, cause })),
-    key: makeKey(options, fail),
+    keyed: makeKeyed(options, fail),
     encode: makeEncode(options, fail),
     decode: Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.toCodecJson(options.success))),
     digestOf: makeDigestOf(options.error)
@@ -51,13 +59,20 @@ export const make = <I, A, E, R>(options: ActionOptions<I, A, E, R>): Definition
 
 type Fail = (reason: ActionErrorReason) => ActionError
 
-const makeKey = <I, A, E, R>({ environment, input, name, version }: ActionOptions<I, A, E, R>, fail: Fail) => {
-  const encode = Schema.encodeEffect(Schema.toCodecJson(input))
+const makeKeyed = <I, A, E, R>({ environment, input, name, version }: ActionOptions<I, A, E, R>, fail: Fail) => {
+  const codec = Schema.toCodecJson(input)
+  const encode = Schema.encodeEffect(codec)
+  const decode = Schema.decodeUnknownEffect(codec)
   const invalid = (paths: ReadonlyArray<string>) => fail(new InputInvalid({ paths }))
-  return Effect.fnUntraced(function* (value: I): Effect.fn.Return<StepKey, E | ActionError, Exclude<R, Artifacts>> {
-    const encoded = yield* Effect.mapError(encode(value), (error) => invalid(issuePaths(error)))
+  const atPaths = (error: Schema.SchemaError) => invalid(issuePaths(error))
+  return Effect.fnUntraced(function* (value: I): Effect.fn.Return<Keyed<I>, E | ActionError, Exclude<R, Artifacts>> {
+    const encoded = yield* Effect.mapError(encode(value), atPaths)
     const parts = { action: name, version, input: encoded, environment: yield* environment ?? Effect.undefined }
-    return yield* Effect.mapError(StepKeys.make(parts), () => invalid([]))
+    const text = yield* Effect.mapError(textOf(parts, yield* StepKeys.Environment), () => invalid([]))
+    return {
+      key: keyOf(text, yield* StepKeys.Pepper),
+      input: Effect.suspend(() => Effect.mapError(decode(inputOf(text)), atPaths))
+    }
   })
 }
 

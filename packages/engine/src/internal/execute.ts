@@ -18,7 +18,7 @@ import * as ActionEvents from "../ActionEvents.ts"
 import * as Artifacts from "../Artifacts.ts"
 import * as Metrics from "../Metrics.ts"
 import { Recorder } from "../Recorder.ts"
-import type { Definition, Encoded } from "./definition.ts"
+import type { Definition, Encoded, Keyed } from "./definition.ts"
 import { issuePaths } from "./issuePaths.ts"
 import * as SingleFlight from "./singleFlight.ts"
 
@@ -32,14 +32,15 @@ export const execute = <I, A, E, R>(definition: Definition<I, A, E, R>) => {
     options: RunOptions
   ): Effect.fn.Return<Outcome<A>, E | ActionError, Exclude<R, Artifacts.Artifacts> | Services> {
     if (yield* isInsideWrite) return yield* definition.fail(new InsideWrite({}))
-    const key = yield* definition.key(input)
+    const keyed = yield* definition.keyed(input)
+    const { key } = keyed
     yield* Effect.annotateCurrentSpan("key", key)
-    if (options.bypass === true) return yield* runUncached(key, input)
+    if (options.bypass === true) return yield* runUncached(keyed)
     return yield* SingleFlight.run({
       flights: SingleFlight.of(yield* StepCache),
       key,
       fresh: options.refresh === true,
-      effect: lookupOrRun(key, input, options.refresh === true),
+      effect: lookupOrRun(keyed, options.refresh === true),
       onJoin: Metrics.joined(name),
       recursive: () => definition.fail(new Recursive({}))
     })
@@ -63,14 +64,13 @@ const makeLookupOrRun = <I, A, E, R>(definition: Definition<I, A, E, R>) => {
   const settle = makeSettle(definition)
   const { cacheable, name } = definition.options
   return (
-    key: StepKey,
-    input: I,
+    keyed: Keyed<I>,
     refresh: boolean
   ): Effect.Effect<Outcome<A>, E | ActionError, Exclude<R, Artifacts.Artifacts> | Services> =>
     Effect.gen(function* () {
-      const found = refresh ? Option.none() : yield* lookup(key)
+      const found = refresh ? Option.none() : yield* lookup(keyed.key)
       if (Option.isSome(found)) return found.value
-      const ran = yield* runBody(key, input)
+      const ran = yield* runBody(keyed)
       if (cacheable !== undefined && !cacheable(ran.value))
         return yield* leaveUncached(definition, ran, "not-cacheable")
       return yield* settle(ran, refresh)
@@ -85,11 +85,8 @@ const makeLookupOrRun = <I, A, E, R>(definition: Definition<I, A, E, R>) => {
 const makeRunUncached = <I, A, E, R>(definition: Definition<I, A, E, R>) => {
   const runBody = makeRunBody(definition)
   const { name } = definition.options
-  return (
-    key: StepKey,
-    input: I
-  ): Effect.Effect<Outcome<A>, E | ActionError, Exclude<R, Artifacts.Artifacts> | Services> =>
-    Effect.flatMap(runBody(key, input), (ran) => leaveUncached(definition, ran, "bypass")).pipe(
+  return (keyed: Keyed<I>): Effect.Effect<Outcome<A>, E | ActionError, Exclude<R, Artifacts.Artifacts> | Services> =>
+    Effect.flatMap(runBody(keyed), (ran) => leaveUncached(definition, ran, "bypass")).pipe(
       Effect.tap(() => Metrics.decided(name, "uncached")),
       Effect.tapError(() => Metrics.decided(name, "failed"))
     )
@@ -168,10 +165,11 @@ interface Ran<A> {
 
 const makeRunBody = <I, A, E, R>(definition: Definition<I, A, E, R>) => {
   const { name, run } = definition.options
-  return Effect.fnUntraced(function* (
-    key: StepKey,
-    input: I
-  ): Effect.fn.Return<Ran<A>, E | ActionError, Exclude<R, Artifacts.Artifacts> | Services> {
+  return Effect.fnUntraced(function* ({
+    input: decoded,
+    key
+  }: Keyed<I>): Effect.fn.Return<Ran<A>, E | ActionError, Exclude<R, Artifacts.Artifacts> | Services> {
+    const input = yield* decoded
     const artifacts = Artifacts.collect(name)
     const start = yield* Clock.currentTimeMillis
     const exit = yield* Effect.suspend(() => run(input)).pipe(
