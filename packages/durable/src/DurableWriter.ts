@@ -14,42 +14,30 @@ import * as SqliteClient from "@strata/sqlite/SqliteClient"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import * as MemoryWrite from "./internal/memoryWrite.ts"
 import { observeBody } from "./internal/observe.ts"
 import { isPostgres, postgresTransaction } from "./internal/postgres.ts"
 import { retryConflicts } from "./internal/retry.ts"
+import * as SqlWrite from "./internal/sqlWrite.ts"
+import { WriteTransaction } from "./WriteTransaction.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // services
 // ---------------------------------------------------------------------------------------------------------------------
 
-/**
- * The write that is under way. Only {@link DurableWriter} provides it; an
- * operation that needs it can run nowhere but inside a write.
- *
- * @since 0.1.0
- * @category services
- */
-export class WriteTransaction extends Context.Service<
-  WriteTransaction,
-  {
-    /**
-     * Runs `effect` once after the outermost write has committed, in the order of registration and with the services
-     * in scope here, but for the write itself, which has ended. Dropped when this write, or the nested write it stands
-     * in, rolls back.
-     */
-    readonly afterCommit: <R>(effect: Effect.Effect<void, never, R>) => Effect.Effect<void, never, R>
-    /**
-     * Calls `undo` if this write rolls back, latest registration first. For state in memory that has to agree with
-     * what was stored.
-     */
-    readonly onRollback: (undo: () => void) => Effect.Effect<void>
-  }
->()("@strata/durable/WriteTransaction") {}
+export {
+  /**
+   * The write that is under way.
+   *
+   * @since 0.1.0
+   * @category services
+   */
+  WriteTransaction
+}
 
 /**
  * Serialized, retried write transactions.
@@ -68,6 +56,8 @@ export class DurableWriter extends Context.Service<
      *   it stored, and nothing else.
      * - A `write` inside a `write` joins it as a savepoint: it can fail and be recovered from alone, its effects last
      *   when the outermost write commits, and only the outermost is retried.
+     * - A write ends with its body. A fiber that the body has forked, and that goes on after it, is outside of it: what
+     *   it writes is a write of its own, or joins the one that the ended one was nested in.
      * - Retried, with the whole body: SQLite's BUSY and LOCKED, and serialization failures, deadlocks and lock
      *   timeouts of Postgres, also when they are the `cause` or `reason` of the body's own error. Never retried:
      *   constraints, I/O errors, and lost connections, after which the commit may have happened.
@@ -136,19 +126,25 @@ export const make = Effect.fnUntraced(function* (
   const observe = observeBody(options ?? {})
   const inTransaction = SqliteClient.isSqliteClient(sql) ? sql.withGroupedTransaction : sql.withTransaction
   const outermost = isPostgres(sql) ? postgresTransaction(sql) : inTransaction
-  return DurableWriter.of({
-    write: (effect, options) =>
-      Effect.withFiber((fiber) => {
-        const level = new SqlLevel(sql)
-        return Context.getOrUndefined(fiber.context, sql.transactionService) === undefined
-          ? retry(undoOnFailure(level, outermost(observe(provideLevel(level, effect), level.rollback), options)))
-          : nestedIn(
-              Context.getOrUndefined(fiber.context, WriteTransaction),
-              level,
-              inTransaction(undoOnFailure(level, provideLevel(level, effect)))
-            )
-      })
-  })
+  const write: DurableWriter["Service"]["write"] = (effect, options) =>
+    Effect.withFiber(({ context }) => {
+      if (SqlWrite.hasEnded(context)) {
+        return Effect.updateContext(write(effect, options), SqlWrite.outOfEnded(sql.transactionService))
+      }
+      if (Context.getOrUndefined(context, sql.transactionService) === undefined) {
+        return retry(
+          Effect.suspend(() => {
+            const self = new SqlWrite.SqlWrite(sql, context)
+            const body = observe(SqlWrite.provide(self, effect), self.rollback)
+            return SqlWrite.undoOnFailure(self, outermost(body, options))
+          })
+        )
+      }
+      const self = new SqlWrite.SqlWrite(sql, context)
+      const savepoint = inTransaction(SqlWrite.undoOnFailure(self, SqlWrite.provide(self, effect)))
+      return SqlWrite.nestedIn(Context.getOrUndefined(context, WriteTransaction), self, savepoint)
+    })
+  return DurableWriter.of({ write })
 })
 
 /**
@@ -159,17 +155,15 @@ export const make = Effect.fnUntraced(function* (
  * @category constructors
  */
 export const makeMemory = (options?: DurableWriterOptions): DurableWriter["Service"] => {
-  const semaphore = Semaphore.makeUnsafe(1)
-  const levels = new WeakMap<WriteTransaction["Service"], MemoryLevel>()
+  const turns = Semaphore.makeUnsafe(1)
   const observe = observeBody(options ?? {})
   return DurableWriter.of({
     write: (effect) =>
-      Effect.withFiber((fiber) => {
-        const current = Context.getOrUndefined(fiber.context, WriteTransaction)
-        const parent = current && levels.get(current)
+      Effect.withFiber(({ context }) => {
+        const parent = MemoryWrite.current(context, turns)
         return parent === undefined
-          ? memoryWrite(semaphore, levels, observe(effect))
-          : parent.children.withPermit(memorySavepoint(levels, parent, effect))
+          ? MemoryWrite.outermost(turns, observe(effect))
+          : MemoryWrite.nestedIn(parent, effect)
       })
   })
 }
@@ -222,153 +216,3 @@ export const afterCommit = <R>(
   effect: Effect.Effect<void, never, R>
 ): Effect.Effect<void, never, R | WriteTransaction> =>
   WriteTransaction.use((transaction) => transaction.afterCommit(effect))
-
-// ---------------------------------------------------------------------------------------------------------------------
-// helpers
-// ---------------------------------------------------------------------------------------------------------------------
-
-/** What waits for the commit is no longer inside of the write. */
-const withoutWrite = <R>(context: Context.Context<R>): Context.Context<R> =>
-  Context.omit(WriteTransaction)(context) as Context.Context<R>
-
-const runUndo = (undo: ReadonlyArray<() => void>): void => {
-  for (let i = undo.length - 1; i >= 0; i--) {
-    undo[i]!()
-  }
-}
-
-/** What a write over a `SqlClient` provides to its body. */
-class SqlLevel {
-  private readonly sql: SqlClient.SqlClient
-  private undo: Array<() => void> | undefined = undefined
-
-  constructor(sql: SqlClient.SqlClient) {
-    this.sql = sql
-  }
-
-  afterCommit<R>(effect: Effect.Effect<void, never, R>): Effect.Effect<void, never, R> {
-    return this.sql.afterCommit(Effect.updateContext(effect, withoutWrite<R>))
-  }
-
-  onRollback(undo: () => void): Effect.Effect<void> {
-    return Effect.sync(() => {
-      this.undo ??= []
-      this.undo.push(undo)
-    })
-  }
-
-  readonly rollback = (): void => {
-    const { undo } = this
-    this.undo = undefined
-    if (undo !== undefined) runUndo(undo)
-  }
-
-  /** Leaves what is to be undone to the write that this one stands in. */
-  handOver(parent: WriteTransaction["Service"]): Effect.Effect<void> {
-    return this.undo === undefined ? Effect.void : parent.onRollback(this.rollback)
-  }
-}
-
-const provideLevel = <A, E, R>(
-  level: SqlLevel,
-  effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, Exclude<R, WriteTransaction>> => Effect.provideService(effect, WriteTransaction, level)
-
-/** At the end of a body, before another write can look, and again for a commit that failed. */
-const undoOnFailure = <A, E, R>(level: SqlLevel, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.onExitPrimitive(
-    effect,
-    (exit) => {
-      if (Exit.isFailure(exit)) level.rollback()
-      return undefined
-    },
-    true
-  )
-
-/** A write in a write: what it registered outlives its own end, as the outer one may still roll back. */
-const nestedIn = <A, E, R>(
-  parent: WriteTransaction["Service"] | undefined,
-  level: SqlLevel,
-  effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  Effect.onExit(effect, (exit) => {
-    if (Exit.isSuccess(exit)) return parent === undefined ? Effect.void : level.handOver(parent)
-    return Effect.sync(level.rollback)
-  })
-
-interface MemoryLevel {
-  readonly transaction: WriteTransaction["Service"]
-  readonly hooks: Array<Effect.Effect<void>>
-  readonly undo: Array<() => void>
-  /** Savepoints of one level run one after the other, or rolling one back would take the changes of its sibling. */
-  readonly children: Semaphore.Semaphore
-}
-
-const memoryLevel = (levels: WeakMap<WriteTransaction["Service"], MemoryLevel>): MemoryLevel => {
-  const hooks: Array<Effect.Effect<void>> = []
-  const undo: Array<() => void> = []
-  const transaction = WriteTransaction.of({
-    afterCommit: <R>(effect: Effect.Effect<void, never, R>) =>
-      Effect.contextWith((context: Context.Context<R>) =>
-        Effect.sync(() => {
-          hooks.push(Effect.provideContext(effect, withoutWrite(context)))
-        })
-      ),
-    onRollback: (f) => Effect.sync(() => void undo.push(f))
-  })
-  const level = { transaction, hooks, undo, children: Semaphore.makeUnsafe(1) }
-  levels.set(transaction, level)
-  return level
-}
-
-const memoryWrite = <A, E, R>(
-  semaphore: Semaphore.Semaphore,
-  levels: WeakMap<WriteTransaction["Service"], MemoryLevel>,
-  effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, Exclude<R, WriteTransaction>> =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(restore(semaphore.take(1)), () => {
-      const level = memoryLevel(levels)
-      return Effect.exit(restore(Effect.provideService(effect, WriteTransaction, level.transaction))).pipe(
-        Effect.flatMap((exit) => {
-          levels.delete(level.transaction)
-          if (Exit.isFailure(exit)) {
-            runUndo(level.undo)
-            return Effect.andThen(semaphore.release(1), exit)
-          }
-          return Effect.andThen(
-            semaphore.release(1),
-            Effect.andThen(Effect.forEach(level.hooks, runHook, { discard: true }), exit)
-          )
-        })
-      )
-    })
-  )
-
-const memorySavepoint = <A, E, R>(
-  levels: WeakMap<WriteTransaction["Service"], MemoryLevel>,
-  parent: MemoryLevel,
-  effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, Exclude<R, WriteTransaction>> =>
-  Effect.suspend(() => {
-    const level = memoryLevel(levels)
-    return Effect.provideService(effect, WriteTransaction, level.transaction).pipe(
-      Effect.onExit((exit) =>
-        Effect.sync(() => {
-          levels.delete(level.transaction)
-          if (Exit.isFailure(exit)) {
-            runUndo(level.undo)
-          } else {
-            parent.undo.push(...level.undo)
-            parent.hooks.push(...level.hooks)
-          }
-        })
-      )
-    )
-  })
-
-const runHook = (hook: Effect.Effect<void>): Effect.Effect<void> =>
-  Effect.ignoreCause(hook, {
-    log: "Unhandled",
-    message: "Unhandled error in an afterCommit callback"
-  })

@@ -127,6 +127,67 @@ export const durableWriterSuite = <E>(
       )
     )
 
+    effect("is over for a fiber that was forked in it and goes on: its write is one of its own", () =>
+      run(
+        Effect.gen(function* () {
+          const ended = yield* Deferred.make<void>()
+          const undone: Array<string> = []
+          const seen: Array<string> = []
+          const late = Effect.gen(function* () {
+            yield* Deferred.await(ended)
+            yield* afterCommit(Effect.sync(() => void seen.push("at once")))
+            yield* WriteTransaction.use(({ onRollback }) => onRollback(() => undone.push("nothing")))
+            yield* write(Effect.andThen(set("late", 1), afterCommit(Effect.sync(() => void seen.push("late")))))
+          })
+          const forked = yield* write(Effect.andThen(set("first", 1), Effect.forkDetach(late)))
+          const [inside, leave] = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>()])
+          const other = yield* Effect.forkChild(
+            write(
+              set("other", 1).pipe(
+                Effect.andThen(Deferred.succeed(inside, undefined)),
+                Effect.andThen(Deferred.await(leave)),
+                Effect.andThen(Effect.fail("no"))
+              )
+            )
+          )
+          yield* Deferred.await(inside)
+          yield* Deferred.succeed(ended, undefined)
+          for (let i = 0; i < 100; i++) yield* Effect.yieldNow
+          yield* Deferred.succeed(leave, undefined)
+          assert.deepStrictEqual(yield* Fiber.await(other), Exit.fail("no"))
+          yield* Fiber.join(forked)
+          assert.deepStrictEqual(yield* Effect.all([get("first"), get("other"), get("late")]), [1, undefined, 1])
+          assert.deepStrictEqual([seen, undone], [["at once", "late"], []])
+        })
+      )
+    )
+
+    effect("takes in what a nested write has forked, once that has ended", () =>
+      run(
+        Effect.gen(function* () {
+          const seen: Array<string> = []
+          const forkInNested = Effect.gen(function* () {
+            const ended = yield* Deferred.make<void>()
+            const late = Effect.gen(function* () {
+              yield* Deferred.await(ended)
+              yield* afterCommit(Effect.sync(() => void seen.push("committed")))
+              yield* WriteTransaction.use(({ onRollback }) => onRollback(() => seen.push("undone")))
+              yield* write(set("late", 1))
+            })
+            const forked = yield* write(Effect.forkDetach(late))
+            yield* Deferred.succeed(ended, undefined)
+            yield* Fiber.join(forked)
+          })
+          yield* Effect.exit(write(Effect.andThen(forkInNested, Effect.fail("no"))))
+          assert.strictEqual(yield* get("late"), undefined)
+          assert.deepStrictEqual(seen, ["undone"])
+          yield* write(forkInNested)
+          assert.strictEqual(yield* get("late"), 1)
+          assert.deepStrictEqual(seen, ["undone", "committed"])
+        })
+      )
+    )
+
     effect("keeps sibling savepoints apart", () =>
       run(
         Effect.gen(function* () {

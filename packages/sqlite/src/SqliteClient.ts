@@ -248,6 +248,7 @@ const grouped = (
   options: SqliteClientOptions
 ): Pick<SqliteClient, "withTransaction" | "withGroupedTransaction" | "afterCommit"> => {
   const { afterCommit, transactionService, withTransaction } = client
+  const withoutEnded = Level.withoutEnded(transactionService)
   const run = GroupCommit.make({
     transactionService,
     lease: acquirers.transactionAcquirer,
@@ -258,18 +259,25 @@ const grouped = (
   const join: Client.SqlClient["withTransaction"] = (effect) =>
     Effect.withFiber((fiber) => {
       const level = Level.current(fiber.context, transactionService)
-      return level === undefined ? withTransaction(effect) : Level.nested(transactionService, level, effect)
+      return level === undefined
+        ? Effect.updateContext(withTransaction(effect), withoutEnded)
+        : Level.nested(transactionService, level, effect)
     })
   return {
     withGroupedTransaction: (effect) =>
-      Effect.withFiber((fiber) =>
-        Context.getOrUndefined(fiber.context, transactionService) === undefined ? run(effect) : join(effect)
-      ),
+      Effect.withFiber((fiber) => {
+        if (Context.getOrUndefined(fiber.context, transactionService) === undefined) return run(effect)
+        return Level.isInside(fiber.context, transactionService)
+          ? join(effect)
+          : Effect.updateContext(run(effect), withoutEnded)
+      }),
     withTransaction: join,
     afterCommit: (effect) =>
       Effect.withFiber((fiber) => {
         const level = Level.current(fiber.context, transactionService)
-        return level === undefined ? afterCommit(effect) : Level.afterCommit(transactionService, level, effect)
+        return level === undefined
+          ? Effect.updateContext(afterCommit(effect), withoutEnded)
+          : Level.afterCommit(transactionService, level, effect)
       })
   }
 }

@@ -105,6 +105,51 @@ describe("SqliteClient", () => {
     })
   )
 
+  it.effect("keeps what a fiber writes that outlives its transaction out of the transactions of others", () =>
+    Effect.gen(function* () {
+      const sql = yield* memory
+      yield* sql`CREATE TABLE t (a TEXT)`
+      const ended = yield* Deferred.make<void>()
+      const late = Effect.andThen(
+        Deferred.await(ended),
+        Effect.all(
+          [
+            sql`INSERT INTO t VALUES ('statement')`,
+            sql`INSERT INTO t VALUES ('values')`.values,
+            sql`INSERT INTO t VALUES ('unprepared')`.unprepared,
+            Stream.runDrain(sql`INSERT INTO t VALUES ('stream') RETURNING a`.stream),
+            sql.withTransaction(sql`INSERT INTO t VALUES ('transaction')`),
+            sql.withGroupedTransaction(sql`INSERT INTO t VALUES ('grouped')`),
+            sql.withGroupedTransaction(sql.withTransaction(sql`INSERT INTO t VALUES ('nested')`))
+          ],
+          { concurrency: "unbounded" }
+        )
+      )
+      const forked = yield* sql.withGroupedTransaction(Effect.forkDetach(late))
+      const inside = yield* Deferred.make<void>()
+      const leave = yield* Deferred.make<void>()
+      const other = yield* Effect.forkChild(
+        sql.withGroupedTransaction(
+          sql`INSERT INTO t VALUES ('other')`.pipe(
+            Effect.andThen(Deferred.succeed(inside, undefined)),
+            Effect.andThen(Deferred.await(leave)),
+            Effect.andThen(Effect.fail("no"))
+          )
+        )
+      )
+      yield* Deferred.await(inside)
+      yield* Deferred.succeed(ended, undefined)
+      for (let i = 0; i < 100; i++) yield* Effect.yieldNow
+      yield* Deferred.succeed(leave, undefined)
+      assert.deepStrictEqual(yield* Fiber.await(other), Exit.fail("no"))
+      yield* Fiber.join(forked)
+      assert.deepStrictEqual(
+        (yield* sql`SELECT a FROM t ORDER BY a`.values).map(([a]) => a),
+        ["grouped", "nested", "statement", "stream", "transaction", "unprepared", "values"]
+      )
+    })
+  )
+
   it.effect("is usable again after a COMMIT that failed", () =>
     Effect.gen(function* () {
       const sql = yield* memory

@@ -1,4 +1,3 @@
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Effectable from "effect/Effectable"
 import * as Exit from "effect/Exit"
@@ -7,9 +6,10 @@ import type * as SqlClient from "effect/sql/SqlClient"
 import type * as SqlConnection from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
-import type * as Stream from "effect/Stream"
+import * as Stream from "effect/Stream"
 import * as Tracer from "effect/Tracer"
 import type { SqliteConnection } from "./connection.ts"
+import * as Level from "./transactionLevel.ts"
 
 /** What statements need of the client they belong to. */
 export interface Options {
@@ -82,6 +82,11 @@ class SqliteStatement<A extends object> extends Effectable.Class<ReadonlyArray<A
       : this.options.base(this.strings, ...this.args)
   }
 
+  /** What looks for a transaction by itself is not to find one that has ended. */
+  outside<B, E, R>(effect: Effect.Effect<B, E, R>): Effect.Effect<B, E, R> {
+    return Effect.updateContext(effect, Level.withoutEnded(this.options.transactionService))
+  }
+
   get segments(): ReadonlyArray<Statement.Segment> {
     return this.inner.segments
   }
@@ -95,27 +100,29 @@ class SqliteStatement<A extends object> extends Effectable.Class<ReadonlyArray<A
   }
 
   get withoutTransform(): Effect.Effect<ReadonlyArray<A>, SqlError> {
-    return Effect.withFiber((fiber) => run(this, fiber, untransformed) ?? this.inner.withoutTransform)
+    return Effect.withFiber((fiber) => run(this, fiber, untransformed) ?? this.outside(this.inner.withoutTransform))
   }
 
   get raw(): Effect.Effect<unknown, SqlError> {
-    return Effect.withFiber((fiber) => run(this, fiber, raw) ?? this.inner.raw)
+    return Effect.withFiber((fiber) => run(this, fiber, raw) ?? this.outside(this.inner.raw))
   }
 
   get values(): Effect.Effect<Values, SqlError> {
-    return Effect.withFiber((fiber) => run(this, fiber, values) ?? this.inner.values)
+    return Effect.withFiber((fiber) => run(this, fiber, values) ?? this.outside(this.inner.values))
   }
 
   get valuesUnprepared(): Effect.Effect<Values, SqlError> {
-    return this.inner.valuesUnprepared
+    return this.outside(this.inner.valuesUnprepared)
   }
 
   get unprepared(): Effect.Effect<ReadonlyArray<A>, SqlError> {
-    return this.inner.unprepared
+    return this.outside(this.inner.unprepared)
   }
 
   get stream(): Stream.Stream<A, SqlError> {
-    return this.inner.stream
+    // A stream's own `updateContext` takes nothing out of a context.
+    const pulls = Effect.map(Stream.toPull(this.inner.stream), (pull) => this.outside(pull))
+    return Stream.scoped(Stream.fromPull(this.outside(pulls)))
   }
 
   override toJSON(): unknown {
@@ -130,7 +137,7 @@ void Object.defineProperties(SqliteStatement.prototype, {
     Effectable.Prototype<SqliteStatement<object>>({
       label: "Statement",
       evaluate(fiber) {
-        return run(this, fiber, transformed) ?? this.inner
+        return run(this, fiber, transformed) ?? this.outside(this.inner)
       }
     })
   ),
@@ -195,9 +202,9 @@ const lend = <A>(
   sql: string,
   params: ReadonlyArray<unknown>
 ): Effect.Effect<A, SqlError> =>
-  Context.getOrUndefined(fiber.context, options.transactionService) === undefined
-    ? options.borrower(() => method.evaluate(options, sql, params))
-    : method.evaluate(options, sql, params)
+  Level.isInside(fiber.context, options.transactionService)
+    ? method.evaluate(options, sql, params)
+    : options.borrower(() => method.evaluate(options, sql, params))
 
 /** Whether anybody would see the span of a statement, or changes statements before they are run. */
 const isObserved = (fiber: Fiber.Fiber<unknown, unknown>): boolean => {

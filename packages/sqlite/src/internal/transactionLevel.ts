@@ -20,27 +20,54 @@ export class Level {
   hooks: Array<Effect.Effect<void>> | undefined = undefined
   /** Savepoints of one level run one after the other, or rolling one back would take its sibling's changes. */
   children: Semaphore.Semaphore | undefined = undefined
+  /** Whether its body has ended. What a body has forked may go on in its context, and then finds nothing to write in. */
+  ended = false
+  private readonly parent: Level | undefined
 
-  constructor(connection: SqliteConnection, depth: number) {
+  constructor(connection: SqliteConnection, depth: number, parent?: Level) {
+    this.parent = parent
     const service: [SqliteConnection, number] & { level?: Level } = [connection, depth]
     service.level = this
     this.service = service
   }
+
+  /** The innermost level that has not ended: this one, or one that it stood in. */
+  get standing(): Level | undefined {
+    return this.ended ? this.parent?.standing : this
+  }
 }
 
-/** The level in context, unless there is none or it is one of `SqlClient.make`. */
-export const current = (context: Context.Context<never>, service: TransactionService): Level | undefined => {
+/** The level in context, unless there is none, or all have ended, or it is one of `SqlClient.make`. */
+export const current = (context: Context.Context<never>, service: TransactionService): Level | undefined =>
+  named(Context.getOrUndefined(context, service))?.standing
+
+/** Whether there is a transaction in context that has not ended. */
+export const isInside = (context: Context.Context<never>, service: TransactionService): boolean => {
   const value = Context.getOrUndefined(context, service)
-  return value !== undefined && "level" in value && value.level instanceof Level ? value.level : undefined
+  if (value === undefined) return false
+  const level = named(value)
+  return level === undefined || level.standing !== undefined
 }
 
-/** Makes statements of `effect` run in `level`, and its invalidations wait for the commit. */
+/** A context without the levels that have ended, for what looks for a transaction in it by itself. */
+export const withoutEnded =
+  (service: TransactionService) =>
+  <R>(context: Context.Context<R>): Context.Context<R> => {
+    const level = named(Context.getOrUndefined(context, service))
+    if (level === undefined || !level.ended) return context
+    const { standing } = level
+    return standing === undefined
+      ? (Context.omit(service)(context) as Context.Context<R>)
+      : (Context.add(context, service, standing.service) as Context.Context<R>)
+  }
+
+/** Makes statements of `effect` run in `level`, and its invalidations wait for the commit; the level ends with it. */
 export const provide = <A, E, R>(
   service: TransactionService,
   level: Level,
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
-  Effect.updateContext(effect, (context: Context.Context<R>) => {
+  Effect.updateContext(endWith(level, effect), (context: Context.Context<R>) => {
     const inside = Context.add(context, service, level.service)
     const reactivity = Context.getOrUndefined(context, Reactivity.Reactivity)
     return reactivity === undefined
@@ -48,18 +75,23 @@ export const provide = <A, E, R>(
       : Context.add(inside, Reactivity.Reactivity, deferInvalidations(service, level, reactivity))
   })
 
-/** Runs `effect` once after the outermost commit, with the services in scope now but for the transaction. */
+/**
+ * Runs `effect` once after the outermost commit, with the services in scope now but for the transaction; at once when
+ * that has ended.
+ */
 export const afterCommit = <R>(
   service: TransactionService,
   level: Level,
   effect: Effect.Effect<void, never, R>
 ): Effect.Effect<void, never, R> =>
-  Effect.contextWith((context: Context.Context<R>) =>
-    Effect.sync(() => {
-      level.hooks ??= []
-      level.hooks.push(Effect.provideContext(effect, Context.omit(service)(context) as Context.Context<R>))
-    })
-  )
+  Effect.contextWith((context: Context.Context<R>) => {
+    const hook = Effect.provideContext(effect, Context.omit(service)(context) as Context.Context<R>)
+    const { standing } = level
+    if (standing === undefined) return hook
+    standing.hooks ??= []
+    standing.hooks.push(hook)
+    return Effect.void
+  })
 
 /** Runs the callbacks of a level that is committed, and gives `value`. */
 export const runHooks = <A>(level: Level, value: A): Effect.Effect<A> =>
@@ -111,7 +143,7 @@ const savepointIn = <A, E, R>(
   const savepoint = savepointNamed(`strata_${depth + 1}`)
   const refused = connection.unsafe.control(savepoint.open)
   if (refused !== undefined) return refused
-  const level = new Level(connection, depth + 1)
+  const level = new Level(connection, depth + 1, parent)
   return Effect.matchCauseEffect(restore(provide(service, level, effect)), {
     onFailure: (cause): Effect.Effect<never, E | SqlError> => undo(connection, savepoint) ?? Effect.failCause(cause),
     onSuccess: (value): Effect.Effect<A, SqlError> => {
@@ -129,6 +161,20 @@ const savepointIn = <A, E, R>(
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
+
+const named = (value: Context.Service.Shape<TransactionService> | undefined): Level | undefined =>
+  value !== undefined && "level" in value && value.level instanceof Level ? value.level : undefined
+
+/** Before anything that the end of a body sets off, such as a COMMIT, or the turn of another one. */
+const endWith = <A, E, R>(level: Level, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.onExitPrimitive(
+    effect,
+    () => {
+      level.ended = true
+      return undefined
+    },
+    true
+  )
 
 const runHook = (hook: Effect.Effect<void>): Effect.Effect<void> =>
   Effect.ignoreCause(hook, { log: "Unhandled", message: "Unhandled error in an afterCommit callback" })

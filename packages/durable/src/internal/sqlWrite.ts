@@ -1,0 +1,121 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as SqlClient from "effect/sql/SqlClient"
+import { WriteTransaction } from "../WriteTransaction.ts"
+import { runUndo, withoutWrite } from "./write.ts"
+
+type TransactionService = SqlClient.SqlClient["transactionService"]
+
+/** What a write over a `SqlClient` provides to its body. */
+export class SqlWrite {
+  private readonly sql: SqlClient.SqlClient
+  private undo: Array<() => void> | undefined = undefined
+  /** That in which the write was asked for. */
+  readonly context: Context.Context<never>
+  /** Whether its body has ended. What the body has forked may go on in its context. */
+  ended = false
+
+  constructor(sql: SqlClient.SqlClient, context: Context.Context<never>) {
+    this.sql = sql
+    this.context = context
+  }
+
+  readonly afterCommit = <R>(effect: Effect.Effect<void, never, R>): Effect.Effect<void, never, R> => {
+    const hook = this.sql.afterCommit(Effect.updateContext(effect, withoutWrite<R>))
+    return this.ended ? Effect.updateContext(hook, outOfEnded(this.sql.transactionService)) : hook
+  }
+
+  readonly onRollback = (undo: () => void): Effect.Effect<void> => {
+    return Effect.suspend(() => {
+      if (this.ended) return onRollbackIn(standing(this.context), undo)
+      this.undo ??= []
+      this.undo.push(undo)
+      return Effect.void
+    })
+  }
+
+  readonly rollback = (): void => {
+    const { undo } = this
+    this.undo = undefined
+    if (undo !== undefined) runUndo(undo)
+  }
+
+  /** Leaves what is to be undone to the write that this one stands in. */
+  handOver(parent: WriteTransaction["Service"]): Effect.Effect<void> {
+    return this.undo === undefined ? Effect.void : parent.onRollback(this.rollback)
+  }
+}
+
+/** Makes `effect` the body of a write, which ends with it. */
+export const provide = <A, E, R>(
+  write: SqlWrite,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, Exclude<R, WriteTransaction>> =>
+  Effect.provideService(
+    Effect.onExitPrimitive(
+      effect,
+      () => {
+        write.ended = true
+        return undefined
+      },
+      true
+    ),
+    WriteTransaction,
+    write
+  )
+
+/** At the end of a body, before another write can look, and again for a commit that failed. */
+export const undoOnFailure = <A, E, R>(write: SqlWrite, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.onExitPrimitive(
+    effect,
+    (exit) => {
+      if (Exit.isFailure(exit)) write.rollback()
+      return undefined
+    },
+    true
+  )
+
+/** A write in a write: what it registered outlives its own end, as the outer one may still roll back. */
+export const nestedIn = <A, E, R>(
+  parent: WriteTransaction["Service"] | undefined,
+  write: SqlWrite,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.onExit(effect, (exit) => {
+    if (Exit.isSuccess(exit)) return parent === undefined ? Effect.void : write.handOver(parent)
+    return Effect.sync(write.rollback)
+  })
+
+/** Whether the write in context has ended: a fiber that was forked in a write may outlive it. */
+export const hasEnded = (context: Context.Context<never>): boolean => endedIn(context) !== undefined
+
+/** A context as if the writes in it that have ended had never been: outside of all, or in one that they were nested in. */
+export const outOfEnded =
+  (transaction: TransactionService) =>
+  <R>(context: Context.Context<R>): Context.Context<R> => {
+    const outer = standing(context)
+    if (outer === context) return context
+    const kept = Context.omit(WriteTransaction, transaction)(context) as Context.Context<R>
+    return Context.merge(kept, Context.pick(WriteTransaction, transaction)(outer)) as Context.Context<R>
+  }
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+const endedIn = (context: Context.Context<never>): SqlWrite | undefined => {
+  const write = Context.getOrUndefined(context, WriteTransaction)
+  return write instanceof SqlWrite && write.ended ? write : undefined
+}
+
+/** The context in which the outermost of the ended writes was asked for; that itself if there is none. */
+const standing = (context: Context.Context<never>): Context.Context<never> => {
+  let outer = context
+  for (let ended = endedIn(outer); ended !== undefined; ended = endedIn(outer)) outer = ended.context
+  return outer
+}
+
+/** Where no write is under way, nothing is to roll back. */
+const onRollbackIn = (context: Context.Context<never>, undo: () => void): Effect.Effect<void> =>
+  Context.getOrUndefined(context, WriteTransaction)?.onRollback(undo) ?? Effect.void
