@@ -150,9 +150,10 @@ const read = Effect.fnUntraced(function* (
   if (named.value === "") return yield* invalid("the name of a file, or a URL, is wanted")
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(named.value)?.[1]?.toLowerCase()
   if (scheme === undefined) {
-    return (yield* isFolder(named.value))
-      ? yield* invalid(`${named.value} is a directory, not a file`)
-      : { _tag: "File", file: named }
+    const kind = yield* otherThanFile(named.value)
+    return kind === undefined
+      ? { _tag: "File", file: named }
+      : yield* invalid(`${named.value} is a ${kind}, not a file`)
   }
   if (scheme !== "postgres" && scheme !== "postgresql") {
     return yield* invalid("a file, or a URL that begins with postgres://, is wanted")
@@ -165,14 +166,24 @@ const read = Effect.fnUntraced(function* (
   return { _tag: "Postgres", name, url, schema }
 })
 
-/** What cannot be looked at is told of by whoever opens it. */
-const isFolder = (path: string): Effect.Effect<boolean, never, FileSystem.FileSystem> =>
+/** To open a pipe would wait for its writer, deaf to signals. What cannot be looked at is told of by whoever opens it. */
+const otherThanFile = (path: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
   FileSystem.FileSystem.use((fs) =>
     fs.stat(path).pipe(
-      Effect.map(({ type }) => type === "Directory"),
-      Effect.orElseSucceed(() => false)
+      Effect.map(({ type }) => (type === "File" ? undefined : kindNames[type])),
+      Effect.orElseSucceed(() => undefined)
     )
   )
+
+const kindNames: Readonly<Record<Exclude<FileSystem.File.Type, "File">, string>> = {
+  Directory: "directory",
+  FIFO: "pipe",
+  Socket: "socket",
+  BlockDevice: "device",
+  CharacterDevice: "device",
+  SymbolicLink: "link",
+  Unknown: "thing of an unknown kind"
+}
 
 const unusable = (file: string, error: SqlError) =>
   new DatabaseFile.DatabaseFileError({ reason: new DatabaseFile.Unusable({ file, detail: sqlDetail(error) }) })

@@ -270,6 +270,21 @@ describe("strata", { timeout: 120_000 }, () => {
     assert.isTrue(before.equals(fs.readFileSync(file)))
   })
 
+  it("refuses a database that is no file, without waiting for one who writes into it", () => {
+    const pipe = join(folder, "pipe")
+    spawnSync("mkfifo", [pipe])
+    for (const args of [["status"], ["search", "word"], ["doctor"], ["index", "."]]) {
+      const command = [launcher, ...args, "--database", pipe]
+      const options = { cwd: folder, encoding: "utf8", timeout: 20_000, killSignal: "SIGKILL" } as const
+      const { status, stderr } = spawnSync(process.execPath, command, options)
+      assert.deepStrictEqual(
+        { status, stderr },
+        { status: 2, stderr: `strata: --database: ${pipe} is a pipe, not a file\n` }
+      )
+    }
+    assert.match(run(["status", "--database", "/dev/null"]).err, /\/dev\/null is a device, not a file/)
+  })
+
   it("D8: lists what has nothing to search, and fails for what cannot be read, with reasons, in every command", () => {
     write("docs/good.txt", "word")
     write("docs/sub/empty.txt", "")
