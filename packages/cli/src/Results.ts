@@ -60,6 +60,24 @@ export interface IndexResult extends Listed {
     readonly localHits: number
     readonly sharedHits: number
   }
+  /** What could not be sent to the shared cache yet; of `index` only, and absent when nothing is left to be sent. */
+  readonly unpublished?: Unpublished
+}
+
+/**
+ * Results that wait here to be shared. `tier` names the shared cache, without credentials. `pending` counts those that
+ * are sent when a command names it again, of which `failing` were refused; `dead` those that it refuses for good.
+ * `reason` says why the last one was not taken, where that is known.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface Unpublished {
+  readonly tier: string
+  readonly pending: number
+  readonly failing: number
+  readonly dead: number
+  readonly reason?: string
 }
 
 /**

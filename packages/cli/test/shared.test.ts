@@ -4,6 +4,8 @@ import * as Redis from "@strata/cache/testing/redis"
 import * as S3 from "@strata/cache/testing/s3"
 import * as Postgres from "@strata/durable/testing/postgres"
 import * as Effect from "effect/Effect"
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import * as fs from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -161,6 +163,57 @@ describe.skipIf(!Effect.runSync(Redis.isInstalled))("every command that extracts
       child.kill("SIGINT")
       yield* Effect.promise(() => ended)
       assert.strictEqual(fromAfar(b), 4)
+    })
+  )
+})
+
+/** A server that answers every request with a status, for the life of the scope; its address. */
+const answering = (status: number) =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.promise(async () => {
+        const code = `require("node:http").createServer((q, r) => { q.resume(); r.writeHead(${status}).end() })
+          .listen(0, "127.0.0.1", function () { console.log(this.address().port) })`
+        const child = spawn(process.execPath, ["-e", code], { stdio: ["ignore", "pipe", "inherit"] })
+        const [port] = await once(child.stdout, "data")
+        return { child, url: `http://127.0.0.1:${String(port).trim()}` }
+      }),
+      ({ child }) => Effect.sync(() => child.kill())
+    ),
+    ({ url }) => url
+  )
+
+describe("what index could not share", () => {
+  it.live("is told, with the reason, and is no failure", () =>
+    Effect.gen(function* () {
+      const refusing = yield* answering(403)
+      for (const [url, name, reason] of [
+        [refusing, refusing, "refuses access (Forbidden)"],
+        ["redis://:hunter2@127.0.0.1:1", "redis://127.0.0.1:1", "cannot be reached: ECONNREFUSED (Unreachable)"]
+      ] as const) {
+        const folder = machine()
+        writeTree(folder)
+        const { code, err } = folder.run(["index", "docs", "--shared", url])
+        assert.strictEqual(code, 0)
+        assert.match(err, /^[^\n]+\d+ results? [^\n]+\n$/)
+        assert.isTrue(err.startsWith(`shared cache ${name} ${reason}; `), err)
+        const { unpublished, ...again } = folder.json(["index", "docs"], { STRATA_SHARED: url })
+        assert.deepInclude(again, { code: 0, failed: 0 })
+        assert.deepInclude(unpublished, { tier: name, reason: `${name} ${reason}` })
+        // One for each content: 8 of the 60 files are empty.
+        assert.strictEqual(unpublished.pending + unpublished.dead, 53)
+        assert.isFalse("unpublished" in folder.json(["index", "docs"]))
+        assert.strictEqual(folder.run(["index", "docs", "--shared", url, "--read-only"]).err, "")
+      }
+    })
+  )
+
+  it.live.skipIf(!Effect.runSync(Nginx.isInstalled))("is nothing when all was sent", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Nginx.make()
+      writeTree(a, 16)
+      const { code, err } = a.run(["index", "docs", "--shared", url])
+      assert.deepStrictEqual({ code, err }, { code: 0, err: "" })
     })
   )
 })

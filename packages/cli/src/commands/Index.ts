@@ -15,7 +15,7 @@ import { Output } from "../Output.ts"
 import * as Progress from "../Progress.ts"
 import { root } from "../Root.ts"
 import * as SharedTier from "../SharedTier.ts"
-import { indexLines } from "../internal/lines.ts"
+import { indexLines, unpublishedLine } from "../internal/lines.ts"
 
 /**
  * A directory that was to be indexed does not exist.
@@ -72,6 +72,7 @@ export const index = Command.make(
       )
     )
     yield* output.failures(result)
+    if (result.unpublished !== undefined) yield* output.notice(unpublishedLine(result.unpublished))
     yield* output.result(result, () => indexLines(result))
     if (result.failed > 0) {
       return yield* new FinishedWithFailures({ failed: result.failed })

@@ -6,6 +6,7 @@ import type {
   IndexResult,
   Listed,
   StatusResult,
+  Unpublished,
   VerifyResult,
   WatchResult
 } from "../Results.ts"
@@ -17,6 +18,13 @@ export const indexLines = (result: IndexResult): ReadonlyArray<string> => [
     `${result.unchanged} unchanged, ${result.skipped} skipped, ${result.removed} removed, ${result.failed} failed`,
   ...skipLines(result)
 ]
+
+export const unpublishedLine = ({ dead, pending, reason, tier }: Unpublished): string => {
+  const waiting =
+    pending === 0 ? [] : [`${count(pending, "result")} ${pending === 1 ? "waits" : "wait"} here to be shared`]
+  const refused = dead === 0 ? [] : [`${count(dead, "result")} ${dead === 1 ? "is" : "are"} refused for good`]
+  return `shared cache ${[reason ?? tier, ...waiting, ...refused].join("; ")}`
+}
 
 export const watchLines = (result: WatchResult): ReadonlyArray<string> => [
   `${count(result.indexed, "file")} indexed, ${result.removed} removed, ${result.failed} failed`

@@ -14,6 +14,7 @@ import type { IndexResult, Listed } from "../Results.ts"
 import type { SharedTier } from "../SharedTier.ts"
 import * as Synchronising from "../Synchronising.ts"
 import * as Workspace from "../Workspace.ts"
+import * as Unpublished from "../internal/unpublished.ts"
 
 /**
  * The directory was not indexed, since that looks like an accident; `--force` says that it is none.
@@ -56,7 +57,7 @@ export const index = (options: {
     const removed = (yield* counts).removed - before.removed
     const elapsedMs = (yield* Clock.currentTimeMillis) - start
     const result = toResult({ ...synced, removed }, yield* Findings.list(targets), elapsedMs)
-    return { ...result, cache: yield* extraction }
+    return { ...result, cache: yield* extraction, ...(yield* Unpublished.left(options.shared)) }
   }).pipe(Effect.provide(Workspace.layer(options.database, options.shared)))
 
 /** Each directory was named, now or before, because it has something: an empty one is an accident. */
