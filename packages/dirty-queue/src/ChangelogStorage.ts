@@ -59,6 +59,12 @@ export interface ChangelogStorage<R = WriteTransaction> {
     now: number,
     changes: ReadonlyArray<StoredChange>
   ) => Effect.Effect<{ readonly first: number; readonly last: number }, SqlError, R>
+  /** Appends at the store's own time, where the store can do both in one. */
+  readonly appendNow?:
+    | ((
+        changes: ReadonlyArray<StoredChange>
+      ) => Effect.Effect<{ readonly first: number; readonly last: number }, SqlError, R>)
+    | undefined
   /** Entries with a greater `seq` than `after`, in order. */
   readonly read: (options: {
     readonly scope: string | undefined

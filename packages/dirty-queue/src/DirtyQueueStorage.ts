@@ -198,8 +198,18 @@ export interface DirtyQueueStorage<R = WriteTransaction> {
       readonly backfillPermille: number
     }
   ) => Effect.Effect<{ readonly claims: ReadonlyArray<StoredClaim>; readonly dead: number } | undefined, SqlError, R>
+  /** A claim at the store's own time, which it gives too, where the store can do both in one. */
+  readonly claimNow?:
+    | ((
+        options: Parameters<DirtyQueueStorage["claim"]>[1]
+      ) => Effect.Effect<
+        { readonly now: number; readonly claims: ReadonlyArray<StoredClaim>; readonly dead: number } | undefined,
+        SqlError,
+        R
+      >)
+    | undefined
   /** Removes rows. Answers are in the order of the receipts, here and below. */
-  readonly ack: (now: number, receipts: ReadonlyArray<Receipt>) => Effect.Effect<ReadonlyArray<Answer>, SqlError, R>
+  readonly ack: (receipts: ReadonlyArray<Receipt>) => Effect.Effect<ReadonlyArray<Answer>, SqlError, R>
   readonly fail: (
     now: number,
     failures: ReadonlyArray<StoredFailure>,

@@ -174,6 +174,28 @@ describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
         )
       )
     }
+
+    it.live("finds its row where it is then, if it was moved only: ack", () =>
+      withTwo((elsewhere) =>
+        Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          yield* register()
+          yield* putAll("a", "b")
+          const claims = yield* claim(2)
+          const answering = yield* DurableWriter.write(
+            Effect.gen(function* () {
+              yield* sql`UPDATE strata_dirty SET attempts = attempts`
+              const answering = yield* Effect.forkDetach(elsewhere(ack(...claims)))
+              yield* elsewhere(someoneWaits)
+              return answering
+            }),
+            readCommitted
+          )
+          assert.deepStrictEqual(yield* Fiber.join(answering), ["Done", "Done"])
+          assert.deepStrictEqual(yield* rows, [])
+        })
+      )
+    )
   })
 
   describe("opposite orders", () => {

@@ -16,22 +16,25 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Changelog["Service"], never, DurableWriter | ChangeSignal> {
   const writer = yield* DurableWriter
   const signal = yield* ChangeSignal
-  const now = options.clock === "database" ? storage.databaseTime : Clock.currentTimeMillis
   return {
-    record: record(storage, now, signal),
+    record: record(appendAt(storage, options), signal),
     read: read(storage),
     prune: prune(storage, (effect) => writer.write(effect, guarded))
   }
 })
 
-const record = (
-  storage: ChangelogStorage,
-  now: ChangelogStorage["databaseTime"],
-  signal: ChangeSignal["Service"]
-): Changelog["Service"]["record"] =>
+type Append = NonNullable<ChangelogStorage["appendNow"]>
+
+const appendAt = (storage: ChangelogStorage, { clock }: ChangelogOptions): Append => {
+  if (clock === "database" && storage.appendNow !== undefined) return storage.appendNow
+  const now = clock === "database" ? storage.databaseTime : Clock.currentTimeMillis
+  return (changes) => Effect.flatMap(now, (now) => storage.append(now, changes))
+}
+
+const record = (append: Append, signal: ChangeSignal["Service"]): Changelog["Service"]["record"] =>
   Effect.fn("Changelog.record")(function* (changes) {
     if (changes.length === 0) return Option.none()
-    const appended = yield* storage.append(yield* now, toStored(changes))
+    const appended = yield* append(toStored(changes))
     yield* WriteTransaction.use((transaction) => transaction.afterCommit(signal.notify))
     return Option.some(appended)
   })

@@ -197,7 +197,7 @@ const answers = (d1: D1.D1): Pick<DirtyQueueStorage<never>, "ack" | "fail" | "re
     )
 
   return {
-    ack: (_now, receipts) => {
+    ack: (receipts) => {
       const done = Array.from(
         Map.groupBy(receipts, (receipt) => receipt.lease),
         ([lease, claimed]) =>

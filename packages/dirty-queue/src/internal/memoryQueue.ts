@@ -184,7 +184,7 @@ const answers = ({ change }: Memory.Access): Pick<DirtyQueueStorage, "ack" | "fa
     })
 
   return {
-    ack: (_now, receipts) =>
+    ack: (receipts) =>
       settle(receipts, (state, undo, row) =>
         Transition.isSuperseded(row) ? state.setRow(Transition.ackSuperseded(row), undo) : state.removeRow(row, undo)
       ),

@@ -4,7 +4,8 @@ import * as Effect from "effect/Effect"
 import type * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { DirtyQueueStorage, Receipt, StorageFilter } from "../DirtyQueueStorage.ts"
+import type { DirtyQueueStorage, Receipt, StorageFilter, StoredClaim } from "../DirtyQueueStorage.ts"
+import { operation } from "./operation.ts"
 import { migrationsPostgres } from "./postgresSchema.ts"
 import * as Statements from "./postgresStatements.ts"
 import {
@@ -14,7 +15,6 @@ import {
   encodeReceipt,
   firstOfEach,
   toAnswers,
-  toClaim,
   toCounts,
   toRegistration,
   toRow
@@ -29,7 +29,8 @@ export const make: Effect.Effect<DirtyQueueStorage, SqlError | Migrator.Migratio
       announce: Effect.asVoid(run(Statements.announce)),
       ...registry(run),
       ...intake(run),
-      claim: claim(run),
+      claim: (now, options) => claim(run, now, options),
+      claimNow: (options) => claim(run, null, options),
       ...answers(run),
       ...reads(run),
       ...versions(run)
@@ -106,21 +107,43 @@ const intake = (run: Rows.Run): Pick<DirtyQueueStorage, "enqueue" | "revive"> =>
 // claims and answers
 // ---------------------------------------------------------------------------------------------------------------------
 
-const claim = (run: Rows.Run): DirtyQueueStorage["claim"] =>
-  Effect.fnUntraced(function* (now, options) {
-    const rows = yield* run(Statements.claim, [
-      options.follower,
-      options.scope,
-      now,
-      options.limit,
-      options.leaseFor,
-      options.maxAttempts,
-      options.backfillPermille
-    ])
-    const summary = rows.find((row) => row[0] === null)
-    if (summary === undefined) return undefined
-    const claims = rows.filter((row) => row[0] !== null).map(toClaim)
-    return { claims: claims.toSorted(byPlace), dead: Rows.integer(summary[11]) }
+/** At the time of the database without one. */
+const claim = Effect.fnUntraced(function* (
+  run: Rows.Run,
+  now: number | null,
+  options: Parameters<DirtyQueueStorage["claim"]>[1]
+) {
+  const rows = yield* run(Statements.claim, [
+    options.follower,
+    options.scope,
+    now,
+    options.limit,
+    options.leaseFor,
+    options.maxAttempts,
+    options.backfillPermille
+  ])
+  const summary = rows.find((row) => row[0] === null)
+  if (summary === undefined) return undefined
+  const token = Rows.integerOrNull(summary[2]) ?? 0
+  const claims = rows.filter((row) => row[0] !== null).map(claimOf(token))
+  return { now: Rows.integer(summary[9]), claims: claims.toSorted(byPlace), dead: Rows.integer(summary[8]) }
+})
+
+/** All claims of one call have one token. */
+const claimOf =
+  (lease: number) =>
+  (row: Rows.Values): StoredClaim => ({
+    id: Rows.integer(row[0]),
+    path: Rows.text(row[1]),
+    version: Rows.integer(row[2]),
+    lease,
+    op: row[3] === null ? null : operation(row[3]),
+    cid: Rows.textOrNull(row[4]),
+    mtime: Rows.integerOrNull(row[5]),
+    seq: Rows.integer(row[6]),
+    lane: row[7] === 1 ? 1 : 0,
+    attempts: Rows.integer(row[8]),
+    queuedAt: Rows.integer(row[9])
   })
 
 const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "release" | "renew"> => {
@@ -135,7 +158,10 @@ const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "relea
   const settleAll = (statement: string, receipts: ReadonlyArray<Receipt>, parameters: ReadonlyArray<unknown>) =>
     Effect.map(settle(statement, receipts, encodeReceipt, parameters), (rows) => toAnswers(receipts, rows))
 
-  /** Deletes what no change has come in for; nearly always all receipts are of one claim. */
+  /**
+   * Deletes what no change has come in for, and gives the ids; nearly always all receipts are of one claim, and all of its
+   * rows go.
+   */
   const remove = (receipts: ReadonlyArray<Receipt>) =>
     Effect.map(
       Effect.forEach(
@@ -145,17 +171,19 @@ const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "relea
             run(Statements.ack, [`{${chunk.map((receipt) => receipt.id).join(",")}}`, lease])
           )
       ),
-      (rows) => rows.flat()
+      (rows) => rows.flat().flatMap(([ids]) => (Array.isArray(ids) ? ids : []))
     )
 
   return {
-    ack: Effect.fnUntraced(function* (_now, receipts) {
+    ack: Effect.fnUntraced(function* (receipts) {
       const done = yield* remove(receipts)
       if (done.length === receipts.length) {
         return receipts.map(() => "Done" as const)
       }
       const superseded = yield* settle(Statements.ackSuperseded, receipts, encodeReceipt, [])
-      return toAnswers(receipts, [...done, ...superseded])
+      const gone = new Set(done.map(Rows.integer))
+      const removed = receipts.filter(({ id }) => gone.has(id)).map(({ id, version }) => [id, version])
+      return toAnswers(receipts, [...removed, ...superseded])
     }),
 
     fail: Effect.fnUntraced(function* (now, failures, { maxAttempts, minInterval }) {

@@ -7,8 +7,31 @@ export const channel = "strata_dirty"
 /** Held by whatever makes rows of registrations, shared, and by what changes registrations, alone. */
 export const registryLock = `hashtextextended(current_schema() || '.strata_follower', 0)`
 
+/** Milliseconds since the epoch. */
+export const currentTime = `floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT`
+
+/** Statistics cannot turn a look at a few rows into one at all rows. */
+const ordered = `SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off`
+
 /** Statistics cannot turn a look for the first ready rows into one at all rows. */
-const byIndex = `SET search_path FROM CURRENT SET enable_seqscan = off SET enable_bitmapscan = off SET enable_sort = off`
+const byIndex = `${ordered} SET enable_sort = off`
+
+/** Makes dirty rows of changes, in which a path comes once: a table, and the expression for the version of the first one. */
+const fanOut = (changes: string, since: string): string => `INSERT INTO strata_dirty AS d (
+          registration, path, version, since, op, cid, mtime, seq, lane, ready_at, queued_at, dirty_at
+        )
+        SELECT r.id, c.path, c.version, ${since}, c.op, c.cid, c.mtime, c.seq, 0,
+          c.recorded_at, c.recorded_at, c.recorded_at
+        FROM ${changes} AS c
+        JOIN strata_follower AS r ON r.scope = c.scope AND starts_with(c.path, r.prefix)
+        ORDER BY c.path, r.id
+        ON CONFLICT (registration, path) DO UPDATE SET
+          op = CASE WHEN excluded.seq > d.seq THEN excluded.op ELSE d.op END,
+          cid = CASE WHEN excluded.seq > d.seq THEN excluded.cid ELSE d.cid END,
+          mtime = CASE WHEN excluded.seq > d.seq THEN excluded.mtime ELSE d.mtime END,
+          seq = greatest(d.seq, excluded.seq),
+          lane = 0,
+          ${refreshed()}`
 
 /**
  * The tables of the queue on Postgres.
@@ -53,8 +76,9 @@ export const migrationsPostgres: MigrationSet = {
       )`,
       `INSERT INTO strata_registry (id, epoch) VALUES (1, 0)`,
 
+      // Only rows that are claimed are looked up by their ids, so only they are in an index by id.
       `CREATE TABLE strata_dirty (
-        id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        id BIGINT GENERATED ALWAYS AS IDENTITY NOT NULL,
         registration BIGINT NOT NULL,
         path TEXT COLLATE "C" NOT NULL CHECK (path <> ''),
         version BIGINT NOT NULL CHECK (version > 0),
@@ -79,6 +103,7 @@ export const migrationsPostgres: MigrationSet = {
         autovacuum_vacuum_insert_scale_factor = 0.05
       )`,
       `CREATE INDEX strata_dirty_ready ON strata_dirty (registration, lane, ready_at, id) WHERE ready_at IS NOT NULL`,
+      `CREATE UNIQUE INDEX strata_dirty_claimed ON strata_dirty (id) WHERE lease IS NOT NULL`,
       `CREATE INDEX strata_dirty_failed ON strata_dirty (registration, path) WHERE last_error IS NOT NULL`,
 
       // What a foreign key would see to, which looks at the registration for each row again, a fifth of what a change costs.
@@ -118,26 +143,21 @@ export const migrationsPostgres: MigrationSet = {
         IF current_setting('transaction_isolation') <> 'read committed' THEN
           PERFORM 1 FROM strata_registry WHERE id = 1 FOR SHARE;
         END IF;
-        INSERT INTO strata_dirty AS d (
-          registration, path, version, since, op, cid, mtime, seq, lane, ready_at, queued_at, dirty_at
-        )
-        SELECT r.id, c.path, c.version, c.since, c.op, c.cid, c.mtime, c.seq, 0, c.at, c.at, c.at
-        FROM (
+        IF EXISTS (SELECT 1 FROM changes GROUP BY scope, path HAVING count(*) > 1) THEN
+          ${fanOut(
+            `(
           SELECT DISTINCT ON (n.scope, n.path) n.scope, n.path, n.op, n.cid, n.mtime, n.seq,
-            max(n.version) OVER same AS version, min(n.version) OVER same AS since, min(n.recorded_at) OVER same AS at
+            max(n.version) OVER same AS version, min(n.version) OVER same AS since,
+            min(n.recorded_at) OVER same AS recorded_at
           FROM changes AS n
           WINDOW same AS (PARTITION BY n.scope, n.path)
           ORDER BY n.scope, n.path, n.seq DESC
-        ) AS c
-        JOIN strata_follower AS r ON r.scope = c.scope AND starts_with(c.path, r.prefix)
-        ORDER BY c.path, r.id
-        ON CONFLICT (registration, path) DO UPDATE SET
-          op = CASE WHEN excluded.seq > d.seq THEN excluded.op ELSE d.op END,
-          cid = CASE WHEN excluded.seq > d.seq THEN excluded.cid ELSE d.cid END,
-          mtime = CASE WHEN excluded.seq > d.seq THEN excluded.mtime ELSE d.mtime END,
-          seq = greatest(d.seq, excluded.seq),
-          lane = 0,
-          ${refreshed()};
+        )`,
+            "c.since"
+          )};
+        ELSE
+          ${fanOut("changes", "c.version")};
+        END IF;
         PERFORM pg_notify('${channel}', TG_TABLE_SCHEMA);
         RETURN NULL;
       END $$`,
@@ -174,22 +194,23 @@ export const migrationsPostgres: MigrationSet = {
         END LOOP;
       END $$`,
 
-      // One row without an id, which counts what died in place of being claimed, and one for each claim; none at all
-      // without a registration. The token is drawn when all rows are locked, so it is greater than their versions.
+      // One row without an id, which has the token as its version, counts as its attempts what died in place of being
+      // claimed, and has the time as its place; and one for each claim. None at all without a registration. The token is
+      // drawn when all rows are locked, so it is greater than their versions.
       `CREATE FUNCTION strata_dirty_claim(
-        a_follower TEXT, a_scope TEXT, now BIGINT, wanted INTEGER, lease_for BIGINT, max_attempts INTEGER,
+        a_follower TEXT, a_scope TEXT, given_at BIGINT, wanted INTEGER, lease_for BIGINT, max_attempts INTEGER,
         backfill_permille INTEGER
       ) RETURNS TABLE (
-        id BIGINT, path TEXT, version BIGINT, lease BIGINT, op TEXT, cid TEXT, mtime BIGINT, seq BIGINT, lane SMALLINT,
-        attempts INTEGER, queued_at BIGINT, dead INTEGER
+        id BIGINT, path TEXT, version BIGINT, op TEXT, cid TEXT, mtime BIGINT, seq BIGINT, lane SMALLINT,
+        attempts INTEGER, queued_at BIGINT
       ) LANGUAGE plpgsql ${byIndex} AS $$
       #variable_conflict use_column
       DECLARE
+        now BIGINT := coalesce(given_at, ${currentTime});
         r RECORD;
         reserved RECORD;
         fresh RECORD;
         later RECORD;
-        is_live BOOLEAN;
         is_backfill BOOLEAN;
         share INTEGER;
         kept INTEGER := 0;
@@ -200,23 +221,16 @@ export const migrationsPostgres: MigrationSet = {
         SELECT f.id, f.backfill_credit INTO r FROM strata_follower AS f
         WHERE f.follower = a_follower AND f.scope = a_scope;
         IF NOT FOUND THEN RETURN; END IF;
-        is_live := coalesce((
-          SELECT d.ready_at <= now FROM strata_dirty AS d
-          WHERE d.registration = r.id AND d.lane = 0 AND d.ready_at IS NOT NULL
-          ORDER BY d.ready_at, d.id LIMIT 1
-        ), false);
         is_backfill := coalesce((
           SELECT d.ready_at <= now FROM strata_dirty AS d
           WHERE d.registration = r.id AND d.lane = 1 AND d.ready_at IS NOT NULL
           ORDER BY d.ready_at, d.id LIMIT 1
         ), false);
-        IF wanted > 0 AND (is_live OR is_backfill) THEN
+        IF wanted > 0 THEN
           share := CASE WHEN is_backfill
             THEN least((r.backfill_credit + wanted::BIGINT * backfill_permille) / 1000, wanted) ELSE 0 END;
           reserved := strata_dirty_pick(r.id, 1::SMALLINT, now, share, max_attempts);
-          fresh := strata_dirty_pick(
-            r.id, 0::SMALLINT, now, CASE WHEN is_live THEN wanted - cardinality(reserved.places) ELSE 0 END, max_attempts
-          );
+          fresh := strata_dirty_pick(r.id, 0::SMALLINT, now, wanted - cardinality(reserved.places), max_attempts);
           places := reserved.places || fresh.places;
           died := reserved.dead + fresh.dead;
           IF is_backfill AND cardinality(reserved.places) = share THEN
@@ -224,28 +238,48 @@ export const migrationsPostgres: MigrationSet = {
             IF cardinality(places) < wanted THEN
               -- The rows that are reserved come first again.
               later := strata_dirty_pick(r.id, 1::SMALLINT, now, wanted - cardinality(fresh.places), max_attempts);
-                  places := later.places || fresh.places;
+              places := later.places || fresh.places;
               died := died + later.dead;
             END IF;
           END IF;
-          IF kept <> r.backfill_credit THEN
-            -- A remainder is worth no wait for another worker.
-            PERFORM 1 FROM strata_follower AS f WHERE f.id = r.id FOR NO KEY UPDATE SKIP LOCKED;
-            IF FOUND THEN
-              UPDATE strata_follower AS f SET backfill_credit = kept WHERE f.id = r.id;
+          IF is_backfill OR cardinality(places) + died > 0 THEN
+            IF kept <> r.backfill_credit THEN
+              -- A remainder is worth no wait for another worker.
+              PERFORM 1 FROM strata_follower AS f WHERE f.id = r.id FOR NO KEY UPDATE SKIP LOCKED;
+              IF FOUND THEN
+                UPDATE strata_follower AS f SET backfill_credit = kept WHERE f.id = r.id;
+              END IF;
             END IF;
+            token := nextval('strata_dirty_version');
+            RETURN QUERY UPDATE strata_dirty AS d SET
+              lease = token,
+              ready_at = now + lease_for,
+              attempts = d.attempts + 1
+            WHERE d.ctid = ANY (places)
+            RETURNING d.id, d.path, d.version, d.op, d.cid, d.mtime, d.seq, d.lane, d.attempts, d.queued_at;
           END IF;
-          token := nextval('strata_dirty_version');
-          RETURN QUERY UPDATE strata_dirty AS d SET
-            lease = token,
-            ready_at = now + lease_for,
-            attempts = d.attempts + 1
-          WHERE d.ctid = ANY (places)
-          RETURNING d.id, d.path, d.version, d.lease, d.op, d.cid, d.mtime, d.seq, d.lane, d.attempts, d.queued_at, 0;
         END IF;
         id := NULL;
-        dead := died;
+        version := token;
+        attempts := died;
+        queued_at := now;
         RETURN NEXT;
+      END $$`,
+
+      // Deletes what no change has come in for, locked in the order of path first, and gives the ids.
+      `CREATE FUNCTION strata_dirty_ack(ids BIGINT[], token BIGINT) RETURNS BIGINT[] LANGUAGE plpgsql ${ordered} AS $$
+      DECLARE
+        places TID[];
+        done BIGINT[];
+      BEGIN
+        SELECT array_agg(m.place), array_agg(m.id) INTO places, done FROM (
+          SELECT d.ctid AS place, d.id, d.version FROM strata_dirty AS d
+          WHERE d.id = ANY (ids) AND d.lease = token
+          ORDER BY d.path, d.registration FOR UPDATE
+        ) AS m
+        WHERE m.version < token;
+        DELETE FROM strata_dirty AS d WHERE d.ctid = ANY (places);
+        RETURN done;
       END $$`
     ]
   }

@@ -1,21 +1,29 @@
-import { channel, refreshed, registryLock } from "./postgresSchema.ts"
+import { channel, currentTime, refreshed, registryLock } from "./postgresSchema.ts"
 
 /*
- * Every statement is one fixed text, so that the driver finds it prepared, and batches are one JSON parameter. What
- * answers claims locks its rows by path and registration first, as changes do. It then finds them by their ids, never by
- * their places: where a lock was waited for, the row has a new one, which the statement does not see.
+ * Every statement is one fixed text, so that the driver finds it prepared, and batches are arrays or one JSON parameter.
+ * What answers claims locks its rows by path and registration first, as changes do. Within one statement it then finds them
+ * by their ids, never by their places: where a lock was waited for, the row has a new one, which the statement does not
+ * see. It says that they are claimed, since the index by id has no other rows.
  */
+
+/** The time of the database in milliseconds. */
+export const databaseTime = `SELECT ${currentTime}`
 
 // ---------------------------------------------------------------------------------------------------------------------
 // changelog
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Parameters: `[[scope, path, op, cid, mtime], …]` as JSON, the time. Gives the first and the last sequence number. */
+/**
+ * Parameters: scopes, paths, operations, content ids and modification times, each as an array or `null` for none at all,
+ * and the time, or `null` for that of the database. Gives the first and the last sequence number.
+ */
 export const appendChanges = `
 WITH appended AS (
   INSERT INTO strata_changelog (scope, path, op, cid, mtime, recorded_at)
-  SELECT c ->> 0, c ->> 1, c ->> 2, c ->> 3, (c ->> 4)::BIGINT, $2::BIGINT
-  FROM jsonb_array_elements($1::JSONB) WITH ORDINALITY AS given (c, place)
+  SELECT scope, path, op, cid, mtime, coalesce($6::BIGINT, (${databaseTime}))
+  FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::BIGINT[]) WITH ORDINALITY
+    AS given (scope, path, op, cid, mtime, place)
   ORDER BY place
   RETURNING seq
 )
@@ -90,20 +98,17 @@ export const announce = `SELECT pg_notify('${channel}', current_schema())`
 // claims
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Parameters: follower, scope, now, limit, length of the lease, greatest number of attempts, share of the backfill. */
+/**
+ * Parameters: follower, scope, now or `null` for the time of the database, limit, length of the lease, greatest number of
+ * attempts, share of the backfill. The row without an id has the token as its version, what died as its attempts, and the
+ * time as its place.
+ */
 export const claim = `
-SELECT id, path, version, lease, op, cid, mtime, seq, lane, attempts, queued_at, dead
+SELECT id, path, version, op, cid, mtime, seq, lane, attempts, queued_at
 FROM strata_dirty_claim($1, $2, $3::BIGINT, $4::INTEGER, $5::BIGINT, $6::INTEGER, $7::INTEGER)`
 
-/** Parameters: ids as an array, lease. */
-export const ack = `
-WITH mine AS MATERIALIZED (
-  SELECT id FROM strata_dirty WHERE id = ANY ($1::BIGINT[]) AND lease = $2::BIGINT
-  ORDER BY path, registration FOR UPDATE
-)
-DELETE FROM strata_dirty AS d USING mine
-WHERE d.id = mine.id AND d.lease = $2::BIGINT AND d.version < d.lease
-RETURNING d.id, d.version`
+/** Parameters: ids as an array, lease. Gives the ids of the rows that are gone, as an array. */
+export const ack = `SELECT strata_dirty_ack($1::BIGINT[], $2::BIGINT)`
 
 /** Frees what {@link ack} left because a change came in. Parameter: `[[id, version, lease], …]` as JSON. */
 export const ackSuperseded = answer(
@@ -188,7 +193,7 @@ ON CONFLICT (registration, path) DO UPDATE SET
 /** Parameters: version, now, prefix, path or null, then those of the filter. */
 export const revive = `
 WITH dead AS MATERIALIZED (
-  SELECT d.id FROM strata_follower AS r JOIN strata_dirty AS d ON d.registration = r.id
+  SELECT d.registration, d.path FROM strata_follower AS r JOIN strata_dirty AS d ON d.registration = r.id
   WHERE ${ofRegistration(5)} AND d.last_error IS NOT NULL AND d.ready_at IS NULL
     AND starts_with(d.path, $3) AND ($4::TEXT IS NULL OR d.path = $4)
   ORDER BY d.path, d.registration FOR UPDATE OF d
@@ -198,7 +203,7 @@ UPDATE strata_dirty AS d SET
   attempts = 0,
   ready_at = greatest($2::BIGINT, d.retry_floor),
   queued_at = greatest($2::BIGINT, d.retry_floor)
-FROM dead WHERE d.id = dead.id AND d.ready_at IS NULL
+FROM dead WHERE d.registration = dead.registration AND d.path = dead.path AND d.ready_at IS NULL
 RETURNING 1`
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -239,9 +244,6 @@ export const nextReadyAt = `
 SELECT min(${earliest(0)}), min(${earliest(1)})
 FROM strata_follower AS r WHERE ${ofRegistration(1)}`
 
-/** The time of the database in milliseconds. */
-export const databaseTime = `SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT`
-
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
@@ -252,12 +254,12 @@ function answer(columns: string, set: string, returning = ""): string {
 WITH j AS MATERIALIZED (
   SELECT (r ->> 0)::BIGINT AS id, (r ->> 2)::BIGINT AS lease${columns} FROM jsonb_array_elements($1::JSONB) AS r
 ), mine AS MATERIALIZED (
-  SELECT d.id FROM strata_dirty AS d JOIN j ON d.id = j.id AND d.lease = j.lease
+  SELECT d.id FROM strata_dirty AS d JOIN j ON d.id = j.id AND d.lease = j.lease AND d.lease IS NOT NULL
   ORDER BY d.path, d.registration FOR UPDATE OF d
 )
 UPDATE strata_dirty AS d SET
   ${set}
-FROM j WHERE d.id = j.id AND d.lease = j.lease AND j.id IN (SELECT id FROM mine)
+FROM j WHERE d.id = j.id AND d.lease = j.lease AND d.lease IS NOT NULL AND j.id IN (SELECT id FROM mine)
 RETURNING d.id, d.version${returning}`
 }
 

@@ -52,13 +52,18 @@ interface Tier<R> {
 interface Parts<R> extends Tier<R> {
   readonly settings: Settings.Settings
   readonly now: Effect.Effect<number, SqlError>
+  readonly claimNow: NonNullable<DirtyQueueStorage<R>["claimNow"]>
 }
 
 const assemble = <R>(options: DirtyQueueOptions, tier: Tier<R>): Queue => {
+  const { storage } = tier
+  const now = options.clock === "database" ? storage.databaseTime : Clock.currentTimeMillis
   const parts: Parts<R> = {
     ...tier,
     settings: Settings.make(options),
-    now: options.clock === "database" ? tier.storage.databaseTime : Clock.currentTimeMillis
+    now,
+    claimNow:
+      options.clock === "database" && storage.claimNow !== undefined ? storage.claimNow : claimAfter(now, storage.claim)
   }
   return { ...registry(parts), ...intake(parts), ...claims(parts), ...answers(parts), ...lists(parts), ...turns(parts) }
 }
@@ -133,7 +138,15 @@ const intake = <R>({ notify, now, storage, write }: Parts<R>): Pick<Queue, "enqu
 // claims and answers
 // ---------------------------------------------------------------------------------------------------------------------
 
-const claims = <R>({ now, settings, storage, write }: Parts<R>): Pick<Queue, "claim"> => ({
+/** A claim at the time that is told just before it. */
+const claimAfter =
+  <R>(now: Effect.Effect<number, SqlError>, claim: DirtyQueueStorage<R>["claim"]): Parts<R>["claimNow"] =>
+  (options) =>
+    Effect.flatMap(now, (now) =>
+      Effect.map(claim(now, options), (claimed) => (claimed === undefined ? undefined : { ...claimed, now }))
+    )
+
+const claims = <R>({ claimNow, settings, write }: Parts<R>): Pick<Queue, "claim"> => ({
   claim: Effect.fn("DirtyQueue.claim")(function* (options) {
     const { follower, scope } = options
     yield* Effect.annotateCurrentSpan({ follower, scope, limit: options.limit })
@@ -146,9 +159,7 @@ const claims = <R>({ now, settings, storage, write }: Parts<R>): Pick<Queue, "cl
       backfillPermille: settings.backfillPermille
     }
     // The time is taken inside: a write may have to wait, and the lease starts when it is given.
-    const [time, claimed] = yield* write(
-      Effect.flatMap(now, (time) => Effect.map(storage.claim(time, request), (claimed) => [time, claimed] as const))
-    )
+    const claimed = yield* write(claimNow(request))
     if (claimed === undefined) {
       return yield* refuse(new NotRegistered({ follower, scope }))
     }
@@ -156,7 +167,7 @@ const claims = <R>({ now, settings, storage, write }: Parts<R>): Pick<Queue, "cl
       follower,
       claimed: claimed.claims.length,
       dead: claimed.dead,
-      lagMillis: time - (claimed.claims[0]?.queuedAt ?? time)
+      lagMillis: claimed.now - (claimed.claims[0]?.queuedAt ?? claimed.now)
     })
     return claimed.claims.map((row) => Rows.toClaim(follower, scope, row))
   })
@@ -177,14 +188,7 @@ const answers = <R>(parts: Parts<R>): Pick<Queue, "ack" | "fail" | "release" | "
     ).pipe(Effect.tap((given) => Metrics.recordAnswers(operation, given)))
 
   return {
-    ack: Effect.fn("DirtyQueue.ack")((claims) =>
-      claims.length === 0
-        ? none
-        : answer(
-            "ack",
-            Effect.flatMap(now, (now) => storage.ack(now, claims))
-          )
-    ),
+    ack: Effect.fn("DirtyQueue.ack")((claims) => (claims.length === 0 ? none : answer("ack", storage.ack(claims)))),
 
     release: Effect.fn("DirtyQueue.release")((claims, options) =>
       claims.length === 0

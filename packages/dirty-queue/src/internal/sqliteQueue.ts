@@ -173,7 +173,7 @@ const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "relea
   })
 
   return {
-    ack: Effect.fnUntraced(function* (_now, receipts) {
+    ack: Effect.fnUntraced(function* (receipts) {
       const groups = byLease(receipts)
       if (groups.length === 1 && (yield* ackOfOne(...groups[0]!, receipts.length))) {
         return receipts.map(() => "Done" as const)
