@@ -420,6 +420,21 @@ describe("strata", { timeout: 120_000 }, () => {
     assert.deepInclude(json(["status"]), { documents: 1, dirty: 0 })
   })
 
+  it("says how to go on when indexing is interrupted", async () => {
+    for (let i = 0; i < 3000; i++) write(`docs/${i % 30}/f${i}.md`, `# Title ${i}\n\n${`word${i} `.repeat(500)}\n`)
+    const child = start(["index", "docs"])
+    let err = ""
+    child.stderr!.on("data", (chunk: Buffer) => (err += chunk.toString()))
+    const closed = once(child, "close")
+    await until(() => documents() > 0)
+    child.kill("SIGINT")
+    const [code] = await closed
+    assert.strictEqual(code, 130)
+    assert.match(err, /^interrupted: [1-9]\d* files wait; the same command goes on\n$/)
+    assert.deepInclude(json(["index", "docs"]), { code: 0, scanned: 3000 })
+    assert.deepInclude(json(["status"]), { documents: 3000, dirty: 0 })
+  })
+
   it("ends quietly when its reader has enough, and with 130 on SIGINT", async () => {
     for (let i = 0; i < 400; i++) write(`docs/f${i}.txt`, `common ${"x".repeat(300)}`)
     run(["index", "docs"])

@@ -15,7 +15,7 @@ import { Output } from "../Output.ts"
 import * as Progress from "../Progress.ts"
 import { root } from "../Root.ts"
 import * as SharedTier from "../SharedTier.ts"
-import { indexLines, unpublishedLine } from "../internal/lines.ts"
+import { indexLines, interruptedLine, unpublishedLine } from "../internal/lines.ts"
 
 /**
  * A directory that was to be indexed does not exist.
@@ -66,10 +66,14 @@ export const index = Command.make(
     if (!force) yield* Effect.forEach(directories, requireDirectory, { discard: true })
     const database = yield* Database.existingOrNew(named)
     yield* Database.tellElsewhere(named, database)
-    const result = yield* Effect.scoped(
-      Effect.flatMap(Progress.make("Indexing"), (progress) =>
-        Database.naming(database, operation.index({ database, directories, force, shared, progress }))
-      )
+    let waiting = 0
+    const onInterrupted = (files: number) => Effect.sync(() => (waiting = files))
+    const result = yield* Effect.flatMap(Progress.make("Indexing"), (progress) =>
+      Database.naming(database, operation.index({ database, directories, force, shared, progress, onInterrupted }))
+    ).pipe(
+      Effect.scoped,
+      // When the bar is gone.
+      Effect.onInterrupt(() => Effect.suspend(() => output.notice(interruptedLine(waiting))))
     )
     yield* output.failures(result)
     if (result.unpublished !== undefined) yield* output.notice(unpublishedLine(result.unpublished))

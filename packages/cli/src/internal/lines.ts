@@ -19,6 +19,11 @@ export const indexLines = (result: IndexResult): ReadonlyArray<string> => [
   ...skipLines(result)
 ]
 
+export const interruptedLine = (waiting: number): string => {
+  const files = waiting === 0 ? "" : `${count(waiting, "file")} ${waiting === 1 ? "waits" : "wait"}; `
+  return `interrupted: ${files}the same command goes on`
+}
+
 export const unpublishedLine = ({ dead, pending, reason, tier }: Unpublished): string => {
   const waiting =
     pending === 0 ? [] : [`${count(pending, "result")} ${pending === 1 ? "waits" : "wait"} here to be shared`]

@@ -42,6 +42,8 @@ export const index = (options: {
   readonly force: boolean
   readonly shared: SharedTier | undefined
   readonly progress: Progress
+  /** How many files are known to wait when the run is interrupted. */
+  readonly onInterrupted: (waiting: number) => Effect.Effect<void>
 }) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
@@ -58,7 +60,21 @@ export const index = (options: {
     const elapsedMs = (yield* Clock.currentTimeMillis) - start
     const result = toResult({ ...synced, removed }, yield* Findings.list(targets), elapsedMs)
     return { ...result, cache: yield* extraction, ...(yield* Unpublished.left(options.shared)) }
-  }).pipe(Effect.provide(Workspace.layer(options.database, options.shared)))
+  }).pipe(
+    Effect.onInterrupt(() => Effect.flatMap(countWaiting, options.onInterrupted)),
+    Effect.provide(Workspace.layer(options.database, options.shared))
+  )
+
+/** None where the database does not tell at once: who interrupts a command does not want to wait. */
+const countWaiting = Effect.gen(function* () {
+  const { follower, queue } = yield* Workspace.Workspace
+  const { total } = yield* queue.stats({ follower: follower.name })
+  return total.rows - total.dead
+}).pipe(
+  Effect.interruptible,
+  Effect.timeout("500 millis"),
+  Effect.orElseSucceed(() => 0)
+)
 
 /** Each directory was named, now or before, because it has something: an empty one is an accident. */
 const syncGuarded = (
