@@ -146,6 +146,12 @@ const claimOf =
     queuedAt: Rows.integer(row[9])
   })
 
+/** Of receipts of one claim those whose ids are among the ones that are gone, with their versions. */
+const removedOf = (receipts: ReadonlyArray<Receipt>, ids: unknown): ReadonlyArray<Rows.Values> => {
+  const gone = new Set(Array.isArray(ids) ? ids.map(Rows.integer) : [])
+  return receipts.filter(({ id }) => gone.has(id)).map(({ id, version }) => [id, version])
+}
+
 const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "release" | "renew"> => {
   /** Runs one statement for a batch of receipts; its rows start with the id and the version that it met. */
   const settle = <A extends Receipt>(
@@ -158,20 +164,19 @@ const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "relea
   const settleAll = (statement: string, receipts: ReadonlyArray<Receipt>, parameters: ReadonlyArray<unknown>) =>
     Effect.map(settle(statement, receipts, encodeReceipt, parameters), (rows) => toAnswers(receipts, rows))
 
-  /**
-   * Deletes what no change has come in for, and gives the ids; nearly always all receipts are of one claim, and all of its
-   * rows go.
-   */
+  /** Deletes what no change has come in for; nearly always all receipts are of one claim, and all of its rows go. */
   const remove = (receipts: ReadonlyArray<Receipt>) =>
     Effect.map(
       Effect.forEach(
         Map.groupBy(receipts, (receipt) => receipt.lease),
         ([lease, claimed]) =>
           Rows.inChunks(claimed, chunkSize, (chunk) =>
-            run(Statements.ack, [`{${chunk.map((receipt) => receipt.id).join(",")}}`, lease])
+            Effect.map(run(Statements.ack, [`{${chunk.map((receipt) => receipt.id).join(",")}}`, lease]), ([row]) =>
+              removedOf(chunk, row?.[0])
+            )
           )
       ),
-      (rows) => rows.flat().flatMap(([ids]) => (Array.isArray(ids) ? ids : []))
+      (rows) => rows.flat()
     )
 
   return {
@@ -180,10 +185,7 @@ const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "relea
       if (done.length === receipts.length) {
         return receipts.map(() => "Done" as const)
       }
-      const superseded = yield* settle(Statements.ackSuperseded, receipts, encodeReceipt, [])
-      const gone = new Set(done.map(Rows.integer))
-      const removed = receipts.filter(({ id }) => gone.has(id)).map(({ id, version }) => [id, version])
-      return toAnswers(receipts, [...removed, ...superseded])
+      return toAnswers(receipts, [...done, ...(yield* settle(Statements.ackSuperseded, receipts, encodeReceipt, []))])
     }),
 
     fail: Effect.fnUntraced(function* (now, failures, { maxAttempts, minInterval }) {

@@ -103,6 +103,21 @@ export const claimSuite = <E>(name: string, given: Tier<E> | UnjoinedTier<E>): v
       )
     )
 
+    it.effect("tells two claims of one row apart in one ack", () =>
+      run(
+        Effect.gen(function* () {
+          yield* register()
+          yield* putAll("a")
+          const old = yield* claimOne
+          yield* putAll("a")
+          yield* TestClock.adjust("30 seconds")
+          const last = yield* claimOne
+          assert.deepStrictEqual(yield* ack(last, old, old), ["Done", "Lost", "Lost"])
+          assert.deepStrictEqual(yield* rows, [])
+        })
+      )
+    )
+
     it.effect("never uses a version again: an old ack removes nothing (Q9)", () =>
       run(
         Effect.gen(function* () {
