@@ -111,7 +111,11 @@ onTiers("indexing", (tier) => {
       yield* sync()
       const generation = yield* index.begin
       const next = yield* makeFollower(generation)
-      yield* Effect.forkScoped(Effect.forever(Effect.delay(next.drain(scope), "1 millis")))
+      // The rebuild registers the follower, which the first looks may come before.
+      const tick = Effect.catchTag(next.drain(scope), "DirtyQueueError", (error) =>
+        error.reason._tag === "NotRegistered" ? Effect.void : Effect.fail(error)
+      )
+      yield* Effect.forkScoped(Effect.forever(Effect.delay(tick, "1 millis")))
       const edit = Effect.gen(function* () {
         yield* write("f3.txt", "word edited")
         yield* write("new.txt", "word created")
