@@ -263,17 +263,18 @@ const pull = Effect.fnUntraced(function* (fileSystem: FileSystem, root: string, 
     const large = walker.large
     const listed = large === undefined ? [] : walker.supply(yield* Effect.promise(() => fileSystem.listAsync(large)))
     const [first, ...rest] = [...listed, ...walker.step(entriesPerStep)]
-    if (first?.path === "" && !first.complete) return yield* refuse(root, rootUnreadable(first))
+    const unlisted = first?.path === "" ? first.problems.find(({ path }) => path === "") : undefined
+    if (unlisted !== undefined) return yield* refuse(root, rootUnreadable(unlisted))
     yield* Effect.yieldNow
     if (first !== undefined) return [first, ...rest] as const
   }
   return yield* Cause.done()
 })
 
-const rootUnreadable = ({ problems }: Directory): FileTreeReason => {
-  const reason = problems[0]?.reason
-  return { _tag: "RootUnreadable", code: reason?._tag === "Unreadable" ? reason.code : "UNKNOWN" }
-}
+const rootUnreadable = ({ reason }: Problem): FileTreeReason => ({
+  _tag: "RootUnreadable",
+  code: reason._tag === "Unreadable" ? reason.code : "UNKNOWN"
+})
 
 const checkRoot = (fileSystem: FileSystem, root: string): Effect.Effect<void, FileTreeError> =>
   Effect.suspend(() => {

@@ -355,7 +355,11 @@ describe("FileTree", () => {
           ["b/", { _tag: "Unreadable", code: "EIO" }],
           ["c/.gitignore", { _tag: "Unreadable", code: "EIO" }]
         ])
-        assert.deepStrictEqual(filePaths(found), ["a/g", "c/.gitignore", "c/f"])
+        assert.deepStrictEqual(filePaths(found), ["a/g"])
+        assert.deepStrictEqual(
+          found.filter(({ complete }) => !complete).map(({ path }) => path),
+          ["b/", "c/"]
+        )
       })
     )
 

@@ -337,6 +337,39 @@ onTiers("Scan", (tier) => {
     })
   )
 
+  it.live("finds nothing new, and forgets nothing, where a .gitignore cannot be read", () =>
+    Effect.gen(function* () {
+      const { paths, sync, write } = yield* makeWorkspace(tier)
+      yield* write("part/.gitignore", "secret.txt\n")
+      yield* write("part/secret.txt", "word")
+      yield* write("part/in/secret.txt", "word")
+      yield* write("part/in/known.txt", "word")
+      yield* write("beside.txt", "word")
+      yield* sync()
+      yield* write("part/.gitignore", `secret.txt\n${"#".repeat(1024 * 1024)}`)
+      yield* write("part/in/new.txt", "word")
+      const scanned = yield* sync()
+      assert.deepStrictEqual(scanned.problems, [
+        { path: "part/.gitignore", reason: { _tag: "Unreadable", code: "EFBIG" } }
+      ])
+      assert.deepStrictEqual(yield* paths("word"), ["beside.txt", "part/in/known.txt"])
+      assert.deepStrictEqual((yield* sync({ under: "part/in/" })).problems, [
+        { path: "part/in/", reason: { _tag: "Unreadable", code: "EFBIG" } }
+      ])
+      assert.deepStrictEqual(yield* paths("word"), ["beside.txt", "part/in/known.txt"])
+      yield* write("part/.gitignore", "secret.txt\n")
+      assert.deepStrictEqual((yield* sync()).problems, [])
+      assert.deepStrictEqual(yield* paths("word"), ["beside.txt", "part/in/known.txt", "part/in/new.txt"])
+      yield* write(".gitignore", "#".repeat(1024 * 1024 + 1))
+      yield* write("late.txt", "word")
+      assert.deepStrictEqual(
+        (yield* sync()).problems.map(({ path }) => path),
+        [".gitignore"]
+      )
+      assert.strictEqual((yield* paths("word")).length, 3)
+    })
+  )
+
   it.live("honours .gitignore when it changes", () =>
     Effect.gen(function* () {
       const { paths, sync, write } = yield* makeWorkspace(tier)

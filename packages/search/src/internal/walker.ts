@@ -80,6 +80,8 @@ export class Walker {
   private readonly links: Links
   private readonly stack: Array<Pending> = []
   private open: Open | undefined
+  /** What the walk cannot start with, to be told by its first step. */
+  private unknown: Directory | undefined
 
   constructor(fileSystem: FileSystem, options: WalkerOptions) {
     this.fileSystem = fileSystem
@@ -90,23 +92,37 @@ export class Walker {
 
   /** Starts at the directory `under`, a path from the root as `a/b/`, unless the walk of the root would not reach it. */
   start(under: string): void {
-    const pending = this.descend(under, (parent, name) => this.enter(parent, name))
+    const rulesBelow = (directory: Pending): IgnoreRules | undefined => {
+      const rules = this.rulesBelow(directory)
+      if (!isFailure(rules)) return rules
+      // Told of the part: what is outside of it is another scan's to tell.
+      this.unknown = unknown(under, [unreadable(under, rules)])
+      return undefined
+    }
+    const pending = this.descend(under, rulesBelow, (parent, name) => this.enter(parent, name))
     if (pending !== undefined) this.stack.push(pending)
   }
 
-  /** Whether the walk of the root passes over `path`, that of a directory ending with a slash. */
+  /**
+   * Whether the walk of the root passes over `path`, that of a directory ending with a slash. Where rules cannot be read
+   * it is not said to: the walk then says that it does not know.
+   */
   ignores(path: string): boolean {
     const slash = path.lastIndexOf("/", path.length - 2)
     const name = path.slice(slash + 1).replace(/\/$/, "")
     if (path === "") return false
     if (this.options.skip.has(name) || noEntry.has(name) || oddName.test(name)) return true
     if (this.isExcluded(path.slice(0, slash + 1), name)) return true
-    const parent = this.descend(path.slice(0, slash + 1), () => ({ outside: false, size: 0 }))
-    return parent === undefined || this.rulesIn(parent).ignores(path)
+    const rulesBelow = (directory: Pending): IgnoreRules => {
+      const rules = this.rulesBelow(directory)
+      return isFailure(rules) ? directory.rules.fork() : rules
+    }
+    const parent = this.descend(path.slice(0, slash + 1), rulesBelow, () => ({ outside: false, size: 0 }))
+    return parent === undefined || rulesBelow(parent).ignores(path)
   }
 
   get done(): boolean {
-    return this.stack.length === 0 && this.open === undefined
+    return this.stack.length === 0 && this.open === undefined && this.unknown === undefined
   }
 
   /** The next directory, absolute, when it is to be listed by `listAsync` and handed to `supply`. */
@@ -125,7 +141,8 @@ export class Walker {
 
   /** Looks at about `budget` entries, or up to a large directory; answers the directories that it completed. */
   step(budget: number): Array<Directory> {
-    const found: Array<Directory> = []
+    const found: Array<Directory> = this.unknown === undefined ? [] : [this.unknown]
+    this.unknown = undefined
     let left = budget
     while (left > 0) {
       if (this.open === undefined) {
@@ -146,12 +163,16 @@ export class Walker {
 
   private openDirectory(pending: Pending, names: Array<string> | Failure, found: Array<Directory>): void {
     if (isFailure(names)) {
-      if (!isGone(names)) found.push(unlisted(pending.path, names.code))
+      if (!isGone(names)) found.push(unknown(pending.path, [unreadable(pending.path, names)]))
       return
     }
     const problems: Array<Problem> = []
     const usable = names.some((name) => oddName.test(name)) ? this.screen(pending.path, names, problems) : names
-    const rules = this.withIgnoreFile(pending, usable, problems)
+    const rules = usable.includes(".gitignore") ? this.rulesBelow(pending) : this.forkedRules(pending)
+    if (isFailure(rules)) {
+      found.push(unknown(pending.path, [unreadable(`${pending.path}.gitignore`, rules)]))
+      return
+    }
     this.open = { pending, rules, names: sortBytes(usable), files: [], children: [], problems, next: 0, links: 0 }
   }
 
@@ -174,7 +195,7 @@ export class Walker {
     const path = open.pending.path + name
     const stat = this.fileSystem.lstat(this.options.root + path)
     if (isFailure(stat)) {
-      if (!isGone(stat)) open.problems.push({ path, reason: { _tag: "Unreadable", code: stat.code } })
+      if (!isGone(stat)) open.problems.push(unreadable(path, stat))
     } else if (isFile(stat)) {
       if (open.rules.ignores(path)) return
       if (open.pending.outside && !this.links.isNew(stat)) open.links++
@@ -248,32 +269,36 @@ export class Walker {
     return usable
   }
 
-  private withIgnoreFile(pending: Pending, names: ReadonlyArray<string>, problems: Array<Problem>): IgnoreRules {
-    if (!this.options.gitignore) return pending.rules
-    if (!names.includes(".gitignore")) return pending.rules.fork()
-    return this.addIgnoreFile(pending, (code) =>
-      problems.push({ path: `${pending.path}.gitignore`, reason: { _tag: "Unreadable", code } })
-    )
+  private forkedRules({ rules }: Pending): IgnoreRules {
+    return this.options.gitignore ? rules.fork() : rules
   }
 
-  private addIgnoreFile({ path, rules }: Pending, unreadable: (code: string) => void) {
-    const file = `${this.options.root}${path}.gitignore`
+  /** The rules for what is in a directory, or why they are not known: what they exclude is not to be found meanwhile. */
+  private rulesBelow(directory: Pending): IgnoreRules | Failure {
+    if (!this.options.gitignore) return directory.rules
+    const file = `${this.options.root}${directory.path}.gitignore`
     const stat = this.fileSystem.lstat(file)
-    if (isFailure(stat) || !isFile(stat)) return rules.fork()
-    const content = stat.size > ignoreFileLimit ? { code: "EFBIG" } : this.fileSystem.readText(file)
-    if (!isFailure(content)) return rules.add(path, content)
-    unreadable(content.code)
-    return rules.fork()
+    if (isFailure(stat)) return isGone(stat) ? directory.rules.fork() : stat
+    if (!isFile(stat)) return directory.rules.fork()
+    if (stat.size > ignoreFileLimit) return { code: "EFBIG" }
+    const content = this.fileSystem.readText(file)
+    if (!isFailure(content)) return directory.rules.add(directory.path, content)
+    return isGone(content) ? directory.rules.fork() : content
   }
 
-  /** The directory as the walk comes to it by its name and the rules, if it does and `enter` allows each step. */
-  private descend(directory: string, enter: (parent: Pending, name: string) => Entered | undefined) {
+  /** The directory as the walk comes to it by its name and the rules, if there are any and `enter` allows each step. */
+  private descend(
+    directory: string,
+    rulesBelow: (directory: Pending) => IgnoreRules | undefined,
+    enter: (parent: Pending, name: string) => Entered | undefined
+  ) {
     let pending: Pending = { path: "", rules: IgnoreRules.none, outside: false, size: largeDirectory }
     for (const name of directory.split("/").slice(0, -1)) {
       if (this.options.skip.has(name) || noEntry.has(name) || oddName.test(name)) return undefined
       const path = `${pending.path}${name}/`
-      const rules = this.rulesIn(pending)
-      const entered = rules.ignores(path) ? undefined : enter(pending, name)
+      const rules = rulesBelow(pending)
+      if (rules === undefined || rules.ignores(path)) return undefined
+      const entered = enter(pending, name)
       if (entered === undefined) return undefined
       pending = { path, rules, ...entered }
     }
@@ -289,10 +314,6 @@ export class Walker {
     const stat = this.fileSystem.stat(path)
     return isFailure(stat) || !isDirectory(stat) ? undefined : { outside: true, size: stat.size }
   }
-
-  private rulesIn(directory: Pending): IgnoreRules {
-    return this.options.gitignore ? this.addIgnoreFile(directory, () => {}) : directory.rules
-  }
 }
 
 /** Names are in order without the slash, paths with it: `a/` comes after `a-b/`. */
@@ -302,12 +323,15 @@ const inOrder = (children: ReadonlyArray<Pending>, paths: ReadonlyArray<string>)
   return paths.flatMap((path) => byPath.get(path) ?? [])
 }
 
-const unlisted = (path: string, code: string): Directory => ({
+const unreadable = (path: string, { code }: Failure): Problem => ({ path, reason: { _tag: "Unreadable", code } })
+
+/** A directory of whose content nothing is known. */
+const unknown = (path: string, problems: ReadonlyArray<Problem>): Directory => ({
   path,
   files: [],
   directories: [],
   links: 0,
-  problems: [{ path, reason: { _tag: "Unreadable", code } }],
+  problems,
   complete: false
 })
 
