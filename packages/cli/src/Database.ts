@@ -17,6 +17,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { isSqlError } from "effect/sql/SqlError"
 import type { NoIndex } from "@strata/search/Search"
 import * as DatabaseFile from "./DatabaseFile.ts"
+import * as PostgresUrl from "./internal/postgresUrl.ts"
 import { sqlDetail } from "./internal/sqlDetail.ts"
 import type { Output } from "./Output.ts"
 
@@ -159,7 +160,11 @@ const read = Effect.fnUntraced(function* (
     return yield* invalid("a file, or a URL that begins with postgres://, is wanted")
   }
   const client = yield* Effect.promise(() => import("@strata/strata/PostgresClient"))
-  const url = Redacted.make(named.value)
+  const wrong = PostgresUrl.wrongParameter(named.value, ["schema"])
+  if (wrong !== undefined) return yield* invalid(wrong)
+  const text = PostgresUrl.withUser(named.value)
+  if (text === undefined) return yield* invalid("the URL names no user")
+  const url = Redacted.make(text)
   const { name, schema } = yield* Effect.mapError(client.parse(url), ({ reason }) =>
     invalid(reason._tag === "AddressInvalid" ? reason.detail : reason.message)
   )

@@ -10,6 +10,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Flag from "effect/cli/Flag"
+import * as PostgresUrl from "./internal/postgresUrl.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -119,6 +120,8 @@ export const fromFlags = Effect.fnUntraced(function* (
   if (Option.isNone(named)) return undefined
   const invalid = (detail: string) => new SharedTierInvalid({ from, detail })
   const protocol = yield* Effect.mapError(protocolOf(named.value), invalid)
+  const wrong = protocol === "postgres" ? PostgresUrl.wrongParameter(named.value, ["schema", "prefix"]) : undefined
+  if (wrong !== undefined) return yield* invalid(wrong)
   const token = yield* Config.option(Config.Redacted("STRATA_SHARED_TOKEN"))
   const tier: SharedTier = {
     protocol,

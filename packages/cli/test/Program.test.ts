@@ -59,6 +59,7 @@ describe("Program", () => {
     ["redis://:hunter2@host?db=1", /parameter/],
     ["postgres://:hunter2@host/db", /no user/],
     ["postgres://u:hunter2@host/db?prefix=A-B", /prefix/],
+    ["postgres://u:hunter2@host/db?shcema=a", /not known: shcema$/],
     ["s3://id:hunter2@bucket?acl=public", /parameter/],
     ["s3://:hunter2@bucket", /half of the credentials/]
   ]
@@ -87,6 +88,16 @@ describe("Program", () => {
       words: /postgres:\/\/, is wanted/
     },
     { args: ["status", "--database", "postgres://u:%hunter2@h/d"], tag: "DatabaseInvalid", words: /not encoded/ },
+    {
+      args: ["status", "--database", "postgres://u:hunter2@h/d?schema=a&shcema=b"],
+      tag: "DatabaseInvalid",
+      words: /--database: .* not known: shcema$/
+    },
+    {
+      args: ["status", "--database", "postgres://u@h/d?schema=a&password=x&hunter2"],
+      tag: "DatabaseInvalid",
+      words: /a parameter that is not known$/
+    },
     { args: ["status", "redis://:hunter2@host"], tag: "UnexpectedArgument", words: /redis:\/\/…@host/ },
     ...wrongTiers.map(([url, words]) => ({ args: ["index", ".", "--shared", url], tag: "SharedTierInvalid", words }))
   ]

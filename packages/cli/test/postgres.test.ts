@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Postgres from "@strata/durable/testing/postgres"
 import * as Effect from "effect/Effect"
-import { type Folder, makeFolder } from "./program.ts"
+import { spawnSync } from "node:child_process"
+import { type Folder, launcher, makeFolder } from "./program.ts"
 
 const folder = Effect.acquireRelease(Effect.sync(makeFolder), (folder) => Effect.sync(() => folder.remove()))
 
@@ -104,6 +105,15 @@ describe.skipIf(!Postgres.isAvailable())("an index in Postgres", { timeout: 120_
           assert.notInclude(err + out, url.password)
         }
       }
+      // As psql does, the user of the system is taken where none is named.
+      const nobody = `postgres://127.0.0.1:1/none`
+      const user = { ...process.env, USER: undefined, USERNAME: undefined }
+      const { status, stderr } = spawnSync(process.execPath, [launcher, "search", "words", "--database", nobody], {
+        env: user,
+        encoding: "utf8"
+      })
+      assert.strictEqual(status, 3)
+      assert.match(stderr, /^strata: the index postgres:\/\/127[^@]*cannot be reached \(ECONNREFUSED\)\n$/)
       // A search creates nothing.
       assert.match(
         machine.run(["search", "words", "--database", database]).err,

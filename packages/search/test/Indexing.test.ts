@@ -112,9 +112,7 @@ onTiers("indexing", (tier) => {
       const generation = yield* index.begin
       const next = yield* makeFollower(generation)
       // The rebuild registers the follower, which the first looks may come before.
-      const tick = Effect.catchTag(next.drain(scope), "DirtyQueueError", (error) =>
-        error.reason._tag === "NotRegistered" ? Effect.void : Effect.fail(error)
-      )
+      const tick = Effect.catchReason(next.drain(scope), "DirtyQueueError", "NotRegistered", () => Effect.void)
       yield* Effect.forkScoped(Effect.forever(Effect.delay(tick, "1 millis")))
       const edit = Effect.gen(function* () {
         yield* write("f3.txt", "word edited")
