@@ -135,13 +135,13 @@ export const make = Effect.fnUntraced(function* (
         return retry(
           Effect.suspend(() => {
             const self = new SqlWrite.SqlWrite(sql, context)
-            const body = observe(SqlWrite.provide(self, effect), self.rollback)
-            return SqlWrite.undoOnFailure(self, outermost(body, options))
+            const body = observe(SqlWrite.provide(self, effect), self.end)
+            return SqlWrite.endWith(self, outermost(body, options))
           })
         )
       }
       const self = new SqlWrite.SqlWrite(sql, context)
-      const savepoint = inTransaction(SqlWrite.undoOnFailure(self, SqlWrite.provide(self, effect)))
+      const savepoint = inTransaction(SqlWrite.endWith(self, SqlWrite.provide(self, effect)))
       return SqlWrite.nestedIn(Context.getOrUndefined(context, WriteTransaction), self, savepoint)
     })
   return DurableWriter.of({ write })

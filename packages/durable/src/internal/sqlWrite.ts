@@ -35,6 +35,12 @@ export class SqlWrite {
     })
   }
 
+  /** The body is over, and its changes with it if it has failed. */
+  readonly end = (exit: Exit.Exit<unknown, unknown>): void => {
+    this.ended = true
+    if (Exit.isFailure(exit)) this.rollback()
+  }
+
   readonly rollback = (): void => {
     const { undo } = this
     this.undo = undefined
@@ -47,30 +53,18 @@ export class SqlWrite {
   }
 }
 
-/** Makes `effect` the body of a write, which ends with it. */
+/** Makes `effect` the body of a write. */
 export const provide = <A, E, R>(
   write: SqlWrite,
   effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, Exclude<R, WriteTransaction>> =>
-  Effect.provideService(
-    Effect.onExitPrimitive(
-      effect,
-      () => {
-        write.ended = true
-        return undefined
-      },
-      true
-    ),
-    WriteTransaction,
-    write
-  )
+): Effect.Effect<A, E, Exclude<R, WriteTransaction>> => Effect.provideService(effect, WriteTransaction, write)
 
-/** At the end of a body, before another write can look, and again for a commit that failed. */
-export const undoOnFailure = <A, E, R>(write: SqlWrite, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+/** Ends a write with its body, before another one can look; or once more with a commit that failed. */
+export const endWith = <A, E, R>(write: SqlWrite, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.onExitPrimitive(
     effect,
     (exit) => {
-      if (Exit.isFailure(exit)) write.rollback()
+      write.end(exit)
       return undefined
     },
     true
