@@ -23,7 +23,7 @@ import { observeBody } from "./internal/observe.ts"
 import { isPostgres, postgresTransaction } from "./internal/postgres.ts"
 import { retryConflicts } from "./internal/retry.ts"
 import * as SqlWrite from "./internal/sqlWrite.ts"
-import { WriteTransaction } from "./WriteTransaction.ts"
+import { WriteTransaction } from "./internal/writeTransaction.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // services
@@ -31,7 +31,8 @@ import { WriteTransaction } from "./WriteTransaction.ts"
 
 export {
   /**
-   * The write that is under way.
+   * The write that is under way. Only {@link DurableWriter} provides it; an operation that needs it can run nowhere but
+   * inside of a write.
    *
    * @since 0.1.0
    * @category services

@@ -1,6 +1,6 @@
 import { userInfo } from "node:os"
 
-/** What Postgres addresses of the command line have in common. A URL that cannot be parsed is for others to refuse. */
+/* What Postgres addresses of the command line have in common. A URL that cannot be parsed is for others to refuse. */
 
 /** The parameters that the driver knows; it ignores others without a word. */
 const driverParameters = [

@@ -2,8 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Semaphore from "effect/Semaphore"
-import { WriteTransaction } from "../WriteTransaction.ts"
-import { runUndo, withoutWrite } from "./write.ts"
+import { runUndo, withoutWrite, WriteTransaction } from "./writeTransaction.ts"
 
 /** A write in memory, or one nested in it. */
 export class MemoryWrite {

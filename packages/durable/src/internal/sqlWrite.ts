@@ -2,8 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as SqlClient from "effect/sql/SqlClient"
-import { WriteTransaction } from "../WriteTransaction.ts"
-import { runUndo, withoutWrite } from "./write.ts"
+import { runUndo, withoutWrite, WriteTransaction } from "./writeTransaction.ts"
 
 type TransactionService = SqlClient.SqlClient["transactionService"]
 

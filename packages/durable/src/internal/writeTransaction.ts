@@ -1,15 +1,9 @@
-/**
- * The write that is under way, as a service: an operation that requires it compiles nowhere but inside of a write. Only
- * `DurableWriter` provides it.
- *
- * @since 0.1.0
- */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 
 /**
- * The write that is under way. Only {@link DurableWriter} provides it; an
- * operation that needs it can run nowhere but inside a write.
+ * The write that is under way. Only `DurableWriter` provides it; an operation that needs it can run nowhere but inside of
+ * a write.
  *
  * @since 0.1.0
  * @category services
@@ -30,3 +24,14 @@ export class WriteTransaction extends Context.Service<
     readonly onRollback: (undo: () => void) => Effect.Effect<void>
   }
 >()("@strata/durable/WriteTransaction") {}
+
+/** What waits for the commit is no longer inside of the write. */
+export const withoutWrite = <R>(context: Context.Context<R>): Context.Context<R> =>
+  Context.omit(WriteTransaction)(context) as Context.Context<R>
+
+/** Latest first. */
+export const runUndo = (undo: ReadonlyArray<() => void>): void => {
+  for (let i = undo.length - 1; i >= 0; i--) {
+    undo[i]!()
+  }
+}
