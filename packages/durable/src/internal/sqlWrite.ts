@@ -20,19 +20,19 @@ export class SqlWrite {
     this.context = context
   }
 
-  readonly afterCommit = <R>(effect: Effect.Effect<void, never, R>): Effect.Effect<void, never, R> => {
-    const hook = this.sql.afterCommit(Effect.updateContext(effect, withoutWrite<R>))
-    return this.ended ? Effect.updateContext(hook, outOfEnded(this.sql.transactionService)) : hook
-  }
+  readonly afterCommit = <R>(effect: Effect.Effect<void, never, R>): Effect.Effect<void, never, R> =>
+    Effect.suspend(() => {
+      const hook = this.sql.afterCommit(Effect.updateContext(effect, withoutWrite<R>))
+      return this.ended ? Effect.updateContext(hook, outOfEnded(this.sql.transactionService)) : hook
+    })
 
-  readonly onRollback = (undo: () => void): Effect.Effect<void> => {
-    return Effect.suspend(() => {
+  readonly onRollback = (undo: () => void): Effect.Effect<void> =>
+    Effect.suspend(() => {
       if (this.ended) return onRollbackIn(standing(this.context), undo)
       this.undo ??= []
       this.undo.push(undo)
       return Effect.void
     })
-  }
 
   /** The body is over, and its changes with it if it has failed. */
   readonly end = (exit: Exit.Exit<unknown, unknown>): void => {
