@@ -27,6 +27,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
+import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Random from "effect/Random"
 import * as Schedule from "effect/Schedule"
@@ -339,6 +340,48 @@ describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
     }).pipe(Effect.provide(Tiers.postgres()))
   )
 
+  it.live("looks at few rows that others hold, however many they are", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const heldInPlace = Effect.map(
+        sql`SELECT count(*) FROM strata_dirty WHERE held_until IS NOT NULL`.values,
+        ([row]) => Number(row?.[0])
+      )
+      yield* register()
+      yield* putAll(...numbered(400))
+      const claimed: Array<string> = []
+      for (let i = 0; i < 300; i++) {
+        claimed.push(...pathsOf(yield* claim(1)))
+        assert.isAtMost(yield* heldInPlace, 32)
+      }
+      assert.deepStrictEqual(claimed, numbered(300))
+      assert.lengthOf(yield* claim(), 100)
+      assert.lengthOf(yield* claim(), 0)
+      assert.strictEqual((yield* DirtyQueue.DirtyQueue.use((queue) => queue.stats())).total.claimed, 400)
+    }).pipe(Effect.provide(Tiers.postgres()))
+  )
+
+  it.live("gives what leases have left in the order of their ends, behind what was ready before", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const queue = yield* DirtyQueue.DirtyQueue
+      const claimFor = (lease: number) =>
+        Effect.map(queue.claim({ follower: search, scope: home, limit: 1, lease }), pathsOf)
+      yield* register()
+      yield* putAll("a", "b", "c")
+      assert.deepStrictEqual(yield* claimFor(500), ["a"])
+      assert.deepStrictEqual(yield* claimFor(200), ["b"])
+      const next = yield* queue.nextReadyAt({ follower: search, scope: home })
+      assert.deepStrictEqual(next, Option.fromNullishOr((yield* rows).find((row) => row.path === "c")?.readyAt))
+      yield* sql`SELECT pg_sleep(0.6)`
+      assert.deepStrictEqual(yield* queue.readyScopes({ follower: search }), [home])
+      assert.deepStrictEqual(
+        [yield* claimFor(60_000), yield* claimFor(60_000), yield* claimFor(60_000), yield* claimFor(60_000)],
+        [["c"], ["b"], ["a"], []]
+      )
+    }).pipe(Effect.provide(Tiers.postgres()))
+  )
+
   it.live("keeps what a Schema would refuse out of the tables", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -351,6 +394,8 @@ describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
         "UPDATE strata_dirty SET lane = 2",
         "UPDATE strata_dirty SET ready_at = NULL",
         "UPDATE strata_dirty SET lease = 1, ready_at = NULL, last_error = 'x', failed_at = 1",
+        "UPDATE strata_dirty SET held_until = ready_at",
+        "UPDATE strata_dirty SET lease = 1, held_until = ready_at - 1",
         "UPDATE strata_dirty SET registration = 99",
         "INSERT INTO strata_registry (id, epoch) VALUES (2, 0)"
       ]) {

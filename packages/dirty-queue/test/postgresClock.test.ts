@@ -91,7 +91,10 @@ const readyAt = Effect.map(row, (row) => row.readyAt ?? 0)
 
 /** The wait for the end of a lease or of a delay. */
 const letTimePass = SqlClient.SqlClient.use(
-  (sql) => sql`UPDATE strata_dirty SET ready_at = floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT`
+  (sql) =>
+    sql`UPDATE strata_dirty AS d SET
+      ready_at = least(d.ready_at, t.now), held_until = CASE WHEN d.held_until IS NOT NULL THEN t.now END
+      FROM (SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::BIGINT AS now) AS t`
 )
 
 const failOne = (claimed: Claim) => DirtyQueue.DirtyQueue.use((queue) => queue.fail([{ claim: claimed, error: "no" }]))

@@ -4,7 +4,9 @@ import { channel, currentTime, refreshed, registryLock } from "./postgresSchema.
  * Every statement is one fixed text, so that the driver finds it prepared, and batches are arrays or one JSON parameter.
  * What answers claims locks its rows by path and registration first, as changes do. Within one statement it then finds them
  * by their ids, never by their places: where a lock was waited for, the row has a new one, which the statement does not
- * see. It says that they are claimed, since the index by id has no other rows.
+ * see.
+ *
+ * A row that is held is ready from `held_until`, see the schema.
  */
 
 /** The time of the database in milliseconds. */
@@ -116,6 +118,7 @@ export const ackSuperseded = answer(
   `since = d.lease + 1,
   dirty_at = d.queued_at,
   ready_at = d.queued_at,
+  held_until = NULL,
   lease = NULL,
   retry_floor = 0,
   failed_at = NULL,
@@ -138,6 +141,7 @@ export const fail = answer(
     WHEN j.dead OR d.attempts >= $3::INTEGER THEN d.queued_at
     ELSE greatest($2::BIGINT + j.delay, $4::BIGINT)
   END,
+  held_until = NULL,
   lease = NULL,
   retry_floor = $4::BIGINT,
   failed_at = $2::BIGINT,
@@ -151,13 +155,15 @@ export const release = answer(
   `ready_at = CASE WHEN d.version > d.lease OR $3::BIGINT <= 0 THEN d.queued_at ELSE $2::BIGINT + $3::BIGINT END,
   queued_at = CASE WHEN d.version > d.lease OR $3::BIGINT <= 0 THEN d.queued_at ELSE $2::BIGINT + $3::BIGINT END,
   attempts = CASE WHEN d.version > d.lease THEN d.attempts ELSE greatest(d.attempts - 1, 0) END,
+  held_until = NULL,
   lease = NULL`
 )
 
 /** Parameters: `[[id, version, lease], …]` as JSON, the new end of the lease. */
 export const renew = answer(
   "",
-  `ready_at = CASE WHEN d.version > d.lease THEN d.queued_at ELSE $2::BIGINT END,
+  `ready_at = CASE WHEN d.version > d.lease THEN d.queued_at ELSE least(d.ready_at, $2::BIGINT) END,
+  held_until = CASE WHEN d.version > d.lease THEN NULL ELSE $2::BIGINT END,
   lease = CASE WHEN d.version > d.lease THEN NULL ELSE d.lease END`
 )
 
@@ -169,6 +175,7 @@ WITH held AS MATERIALIZED (
 UPDATE strata_dirty AS d SET
   ready_at = d.queued_at,
   attempts = CASE WHEN d.version > d.lease THEN d.attempts ELSE greatest(d.attempts - 1, 0) END,
+  held_until = NULL,
   lease = NULL
 FROM held WHERE d.id = held.id AND d.lease IS NOT NULL`
 
@@ -217,8 +224,9 @@ export type RowKind = "all" | "failing" | "dead"
  * then those of the filter.
  */
 export const listRows = (kind: RowKind): string => `
-SELECT d.id, d.registration, d.path, d.version, d.since, d.op, d.cid, d.mtime, d.seq, d.lane, d.ready_at, d.queued_at,
-  d.dirty_at, d.lease, d.attempts, d.retry_floor, d.failed_at, d.last_error, r.follower, r.scope
+SELECT d.id, d.registration, d.path, d.version, d.since, d.op, d.cid, d.mtime, d.seq, d.lane,
+  coalesce(d.held_until, d.ready_at), d.queued_at, d.dirty_at, d.lease, d.attempts, d.retry_floor, d.failed_at,
+  d.last_error, r.follower, r.scope
 FROM strata_follower AS r JOIN strata_dirty AS d ON d.registration = r.id
 WHERE ${ofRegistration(6)} AND r.id >= $4::BIGINT
   AND d.path > CASE WHEN r.id = $4::BIGINT THEN $5 ELSE '' END
@@ -229,9 +237,9 @@ ORDER BY r.id, d.path LIMIT $3::BIGINT`
 export const stats = `
 SELECT r.follower,
   count(d.id),
-  count(*) FILTER (WHERE d.ready_at <= $1::BIGINT),
+  count(*) FILTER (WHERE coalesce(d.held_until, d.ready_at) <= $1::BIGINT),
   count(*) FILTER (WHERE d.ready_at > $1::BIGINT AND d.lease IS NULL),
-  count(*) FILTER (WHERE d.ready_at > $1::BIGINT AND d.lease IS NOT NULL),
+  count(*) FILTER (WHERE coalesce(d.held_until, d.ready_at) > $1::BIGINT AND d.lease IS NOT NULL),
   count(*) FILTER (WHERE d.id IS NOT NULL AND d.ready_at IS NULL),
   count(*) FILTER (WHERE d.ready_at IS NOT NULL AND d.last_error IS NOT NULL),
   count(*) FILTER (WHERE d.ready_at IS NOT NULL AND d.lane = 1),
@@ -241,7 +249,7 @@ WHERE ${ofRegistration(2)}
 GROUP BY r.id ORDER BY r.id`
 
 export const nextReadyAt = `
-SELECT min(${earliest(0)}), min(${earliest(1)})
+SELECT min(strata_dirty_earliest(r.id, 0::SMALLINT)), min(strata_dirty_earliest(r.id, 1::SMALLINT))
 FROM strata_follower AS r WHERE ${ofRegistration(1)}`
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -254,12 +262,12 @@ function answer(columns: string, set: string, returning = ""): string {
 WITH j AS MATERIALIZED (
   SELECT (r ->> 0)::BIGINT AS id, (r ->> 2)::BIGINT AS lease${columns} FROM jsonb_array_elements($1::JSONB) AS r
 ), mine AS MATERIALIZED (
-  SELECT d.id FROM strata_dirty AS d JOIN j ON d.id = j.id AND d.lease = j.lease AND d.lease IS NOT NULL
+  SELECT d.id FROM strata_dirty AS d JOIN j ON d.id = j.id AND d.lease = j.lease
   ORDER BY d.path, d.registration FOR UPDATE OF d
 )
 UPDATE strata_dirty AS d SET
   ${set}
-FROM j WHERE d.id = j.id AND d.lease = j.lease AND d.lease IS NOT NULL AND j.id IN (SELECT id FROM mine)
+FROM j WHERE d.id = j.id AND d.lease = j.lease AND j.id IN (SELECT id FROM mine)
 RETURNING d.id, d.version${returning}`
 }
 
@@ -280,11 +288,11 @@ function rowKind(kind: RowKind): string {
   }
 }
 
-function earliest(lane: number): string {
-  return `(SELECT d.ready_at FROM strata_dirty AS d
-  WHERE d.registration = r.id AND d.lane = ${lane} AND d.ready_at IS NOT NULL ORDER BY d.ready_at, d.id LIMIT 1)`
-}
-
 function readyInLane(lane: number): string {
-  return `${earliest(lane)} <= $2::BIGINT`
+  return `coalesce((
+  SELECT true FROM strata_dirty AS d
+  WHERE d.registration = r.id AND d.lane = ${lane} AND d.ready_at <= $2::BIGINT
+    AND (d.held_until IS NULL OR d.held_until <= $2::BIGINT)
+  ORDER BY d.ready_at, d.id LIMIT 1
+), false)`
 }
