@@ -354,7 +354,7 @@ describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
         claimed.push(...pathsOf(yield* claim(1)))
         assert.isAtMost(yield* heldInPlace, 32)
       }
-      assert.deepStrictEqual(claimed, numbered(300))
+      assert.deepStrictEqual(claimed, [...numbered(300)])
       assert.lengthOf(yield* claim(), 100)
       assert.lengthOf(yield* claim(), 0)
       assert.strictEqual((yield* DirtyQueue.DirtyQueue.use((queue) => queue.stats())).total.claimed, 400)
