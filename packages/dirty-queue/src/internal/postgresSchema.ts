@@ -182,9 +182,13 @@ export const migrationsPostgres: MigrationSet = {
         SELECT d.ready_at, d.id INTO free FROM strata_dirty AS d
         WHERE d.registration = a_registration AND d.lane = a_lane AND d.ready_at IS NOT NULL AND d.held_until IS NULL
         ORDER BY d.ready_at, d.id LIMIT 1;
-        SELECT min(d.held_until) INTO held FROM strata_dirty AS d
-        WHERE d.registration = a_registration AND d.lane = a_lane AND d.ready_at IS NOT NULL
-          AND (d.ready_at, d.id) < (coalesce(free.ready_at, ${greatestTime}), coalesce(free.id, 0));
+        SELECT min(before.held_until) INTO held FROM (
+          SELECT d.held_until FROM strata_dirty AS d
+          WHERE d.registration = a_registration AND d.lane = a_lane AND d.ready_at IS NOT NULL
+            AND (d.ready_at, d.id) < (coalesce(free.ready_at, ${greatestTime}), coalesce(free.id, 0))
+          -- An order that nothing needs, but for which only the right index will do, whatever the statistics say.
+          ORDER BY d.ready_at, d.id OFFSET 0
+        ) AS before;
         RETURN least(free.ready_at, held);
       END $$`,
 
