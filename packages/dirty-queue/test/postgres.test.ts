@@ -365,20 +365,20 @@ describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const queue = yield* DirtyQueue.DirtyQueue
-      const claimFor = (lease: number) =>
-        Effect.map(queue.claim({ follower: search, scope: home, limit: 1, lease }), pathsOf)
       yield* register()
       yield* putAll("a", "b", "c")
-      assert.deepStrictEqual(yield* claimFor(500), ["a"])
-      assert.deepStrictEqual(yield* claimFor(200), ["b"])
-      const next = yield* queue.nextReadyAt({ follower: search, scope: home })
-      assert.deepStrictEqual(next, Option.fromNullishOr((yield* rows).find((row) => row.path === "c")?.readyAt))
-      yield* sql`SELECT pg_sleep(0.6)`
+      const ready = yield* Effect.map(rows, ([first]) => first?.readyAt)
+      assert.deepStrictEqual(pathsOf(yield* claim(2)), ["a", "b"])
+      const next = queue.nextReadyAt({ follower: search, scope: home })
+      assert.deepStrictEqual(yield* next, Option.fromNullishOr(ready))
+      yield* sql`UPDATE strata_dirty SET held_until = ready_at + CASE path WHEN 'a' THEN 2 ELSE 1 END
+        WHERE held_until IS NOT NULL`
       assert.deepStrictEqual(yield* queue.readyScopes({ follower: search }), [home])
-      assert.deepStrictEqual(
-        [yield* claimFor(60_000), yield* claimFor(60_000), yield* claimFor(60_000), yield* claimFor(60_000)],
-        [["c"], ["b"], ["a"], []]
-      )
+      const inTurn = yield* Effect.forEach([1, 1, 1, 1], (limit) => Effect.map(claim(limit), pathsOf))
+      assert.deepStrictEqual(inTurn, [["c"], ["b"], ["a"], []])
+      // All are held: the first lease that ends is the next time.
+      yield* sql`UPDATE strata_dirty SET held_until = ready_at + CASE path WHEN 'b' THEN 10 ELSE 20 END`
+      assert.deepStrictEqual(yield* next, Option.some((ready ?? 0) + 11))
     }).pipe(Effect.provide(Tiers.postgres()))
   )
 

@@ -37,6 +37,27 @@ const fanOut = (changes: string, since: string): string => `INSERT INTO strata_d
           ${refreshed()}`
 
 /**
+ * When the first row of a lane of the registration `r` is or was ready: rows behind the first one that is not held are
+ * not ready before it. The order of those before it matters to no one, but only the right index has it, whatever
+ * statistics say.
+ */
+const earliest = (lane: number): string => {
+  const rows = `FROM strata_dirty AS d WHERE d.registration = r.id AND d.lane = ${lane} AND d.ready_at IS NOT NULL`
+  return `(
+          SELECT least(free.ready_at, (
+            SELECT min(held.until) FROM (
+              SELECT d.held_until AS until ${rows}
+                AND (d.ready_at, d.id) < (coalesce(free.ready_at, ${greatestTime}), coalesce(free.id, 0))
+              ORDER BY d.ready_at, d.id OFFSET 0
+            ) AS held
+          ))
+          FROM (VALUES (1)) AS always LEFT JOIN LATERAL (
+            SELECT d.ready_at, d.id ${rows} AND d.held_until IS NULL ORDER BY d.ready_at, d.id LIMIT 1
+          ) AS free ON true
+        )`
+}
+
+/**
  * The tables of the queue on Postgres.
  *
  * - Text is compared by its bytes, whatever the database's own order is.
@@ -45,7 +66,7 @@ const fanOut = (changes: string, since: string): string => `INSERT INTO strata_d
  * - Rows are locked in the order of path and registration wherever several are, so that writers do not deadlock.
  * - A claim leaves its rows where they are in the index by `ready_at`, and says in `held_until` until when: it changes no
  *   indexed column, so that the row needs no new entry in any index as long as its page has room (a HOT update), which is
- *   half of what a claim costs. As a row is ready from the end of its lease, `coalesce(held_until, ready_at)` is what other
+ *   two fifths of what a claim would cost. As a row is ready from the end of its lease, `coalesce(held_until, ready_at)` is what other
  *   stores have in `ready_at`. That is never less than its place, so whoever looks for the first ready rows may stop
  *   where it has found them, and passes over those that are held. Where these are many they are moved.
  */
@@ -172,27 +193,16 @@ export const migrationsPostgres: MigrationSet = {
       `CREATE TRIGGER strata_changelog_insert AFTER INSERT ON strata_changelog
       REFERENCING NEW TABLE AS changes FOR EACH STATEMENT EXECUTE FUNCTION strata_changelog_fan_out()`,
 
-      // When the first row of a lane is or was ready. Rows behind the first one that is not held are not ready before it.
-      `CREATE FUNCTION strata_dirty_earliest(a_registration BIGINT, a_lane SMALLINT) RETURNS BIGINT
+      // When the first row of each lane is or was ready, of all registrations of a follower or scope, or of either.
+      `CREATE FUNCTION strata_dirty_earliest(a_follower TEXT, a_scope TEXT, OUT live BIGINT, OUT backfill BIGINT)
       LANGUAGE plpgsql STABLE ${byIndex} AS $$
-      DECLARE
-        free RECORD;
-        held BIGINT;
       BEGIN
-        SELECT d.ready_at, d.id INTO free FROM strata_dirty AS d
-        WHERE d.registration = a_registration AND d.lane = a_lane AND d.ready_at IS NOT NULL AND d.held_until IS NULL
-        ORDER BY d.ready_at, d.id LIMIT 1;
-        SELECT min(before.held_until) INTO held FROM (
-          SELECT d.held_until FROM strata_dirty AS d
-          WHERE d.registration = a_registration AND d.lane = a_lane AND d.ready_at IS NOT NULL
-            AND (d.ready_at, d.id) < (coalesce(free.ready_at, ${greatestTime}), coalesce(free.id, 0))
-          -- An order that nothing needs, but for which only the right index will do, whatever the statistics say.
-          ORDER BY d.ready_at, d.id OFFSET 0
-        ) AS before;
-        RETURN least(free.ready_at, held);
+        SELECT min(${earliest(0)}), min(${earliest(1)}) INTO live, backfill
+        FROM strata_follower AS r
+        WHERE (a_follower IS NULL OR r.follower = a_follower) AND (a_scope IS NULL OR r.scope = a_scope);
       END $$`,
 
-      // Moves the held ones among the first \`looked_at\` rows of a lane to where their leases end, if they are \`many\`.
+      // Moves the held ones among the first rows of a lane to where their leases end, if they are many.
       `CREATE FUNCTION strata_dirty_move_held(
         a_registration BIGINT, a_lane SMALLINT, now BIGINT, looked_at BIGINT, many BIGINT
       ) RETURNS VOID LANGUAGE plpgsql ${byIndex} AS $$
@@ -281,7 +291,7 @@ export const migrationsPostgres: MigrationSet = {
         SELECT f.id, f.backfill_credit INTO r FROM strata_follower AS f
         WHERE f.follower = a_follower AND f.scope = a_scope;
         IF NOT FOUND THEN RETURN; END IF;
-        is_backfill := coalesce(strata_dirty_earliest(r.id, 1::SMALLINT) <= now, false);
+        is_backfill := coalesce(${earliest(1)} <= now, false);
         IF wanted > 0 THEN
           share := CASE WHEN is_backfill
             THEN least((r.backfill_credit + wanted::BIGINT * backfill_permille) / 1000, wanted) ELSE 0 END;

@@ -248,9 +248,8 @@ FROM strata_follower AS r LEFT JOIN strata_dirty AS d ON d.registration = r.id
 WHERE ${ofRegistration(2)}
 GROUP BY r.id ORDER BY r.id`
 
-export const nextReadyAt = `
-SELECT min(strata_dirty_earliest(r.id, 0::SMALLINT)), min(strata_dirty_earliest(r.id, 1::SMALLINT))
-FROM strata_follower AS r WHERE ${ofRegistration(1)}`
+/** Parameters: those of the filter. */
+export const nextReadyAt = `SELECT live, backfill FROM strata_dirty_earliest($1, $2)`
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
