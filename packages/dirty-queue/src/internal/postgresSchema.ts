@@ -65,10 +65,10 @@ const earliest = (lane: number): string => {
  *   its version before it has the lock on a row; if the row was changed or claimed meanwhile, it draws another.
  * - Rows are locked in the order of path and registration wherever several are, so that writers do not deadlock.
  * - A claim leaves its rows where they are in the index by `ready_at`, and says in `held_until` until when: it changes no
- *   indexed column, so that the row needs no new entry in any index as long as its page has room (a HOT update), which is
- *   two fifths of what a claim would cost. As a row is ready from the end of its lease, `coalesce(held_until, ready_at)` is what other
- *   stores have in `ready_at`. That is never less than its place, so whoever looks for the first ready rows may stop
- *   where it has found them, and passes over those that are held. Where these are many they are moved.
+ *   indexed column, so that the row needs no new entry in any index as long as its page has room (a HOT update), which
+ *   would be more than a third of what a claim costs. As a row is ready from the end of its lease, `coalesce(held_until,
+ *   ready_at)` is what other stores have in `ready_at`. That is never less than its place, so whoever looks for the first
+ *   ready rows may stop where it has found them, and passes over those that are held. Where these are many they are moved.
  */
 export const migrationsPostgres: MigrationSet = {
   name: "dirty_queue",
