@@ -11,6 +11,7 @@
  * @since 0.1.0
  */
 import * as SqliteClient from "@strata/sqlite/SqliteClient"
+import { observed } from "@strata/sqlite/TransactionObserver"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -19,7 +20,7 @@ import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as MemoryWrite from "./internal/memoryWrite.ts"
-import { observeBody } from "./internal/observe.ts"
+import { makeObserve } from "./internal/observe.ts"
 import { isPostgres, postgresTransaction } from "./internal/postgres.ts"
 import { retryConflicts } from "./internal/retry.ts"
 import * as SqlWrite from "./internal/sqlWrite.ts"
@@ -124,25 +125,23 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<DurableWriter["Service"], never, SqlClient.SqlClient> {
   const sql = yield* SqlClient.SqlClient
   const retry = retryConflicts(options ?? {})
-  const observe = observeBody(options ?? {})
-  const inTransaction = SqliteClient.isSqliteClient(sql) ? sql.withGroupedTransaction : sql.withTransaction
-  const outermost = isPostgres(sql) ? postgresTransaction(sql) : inTransaction
+  const observe = makeObserve(options ?? {})
+  const inTransaction: InTransaction = SqliteClient.isSqliteClient(sql)
+    ? sql.withObservedTransaction
+    : (effect, write) => Effect.suspend(() => observed(effect, write(), sql.withTransaction))
+  const outermost: InTransaction = isPostgres(sql)
+    ? (effect, write, options) => Effect.suspend(() => observed(effect, write(), postgresTransaction(sql, options)))
+    : inTransaction
   const write: DurableWriter["Service"]["write"] = (effect, options) =>
     Effect.withFiber(({ context }) => {
       if (SqlWrite.hasEnded(context)) {
         return Effect.updateContext(write(effect, options), SqlWrite.outOfEnded(sql.transactionService))
       }
       if (Context.getOrUndefined(context, sql.transactionService) === undefined) {
-        return retry(
-          Effect.suspend(() => {
-            const self = new SqlWrite.SqlWrite(sql, context)
-            const body = observe(SqlWrite.provide(self, effect), self.end)
-            return SqlWrite.endWith(self, outermost(body, options))
-          })
-        )
+        return retry(outermost(effect, () => new SqlWrite.SqlWrite(sql, context, observe), options))
       }
       const self = new SqlWrite.SqlWrite(sql, context)
-      const savepoint = inTransaction(SqlWrite.endWith(self, SqlWrite.provide(self, effect)))
+      const savepoint = inTransaction(effect, () => self)
       return SqlWrite.nestedIn(Context.getOrUndefined(context, WriteTransaction), self, savepoint)
     })
   return DurableWriter.of({ write })
@@ -157,13 +156,13 @@ export const make = Effect.fnUntraced(function* (
  */
 export const makeMemory = (options?: DurableWriterOptions): DurableWriter["Service"] => {
   const turns = Semaphore.makeUnsafe(1)
-  const observe = observeBody(options ?? {})
+  const observe = makeObserve(options ?? {})
   return DurableWriter.of({
     write: (effect) =>
       Effect.withFiber(({ context }) => {
         const parent = MemoryWrite.current(context, turns)
         return parent === undefined
-          ? MemoryWrite.outermost(turns, observe(effect))
+          ? MemoryWrite.outermost(turns, effect, context, observe)
           : MemoryWrite.nestedIn(parent, effect)
       })
   })
@@ -217,3 +216,14 @@ export const afterCommit = <R>(
   effect: Effect.Effect<void, never, R>
 ): Effect.Effect<void, never, R | WriteTransaction> =>
   WriteTransaction.use((transaction) => transaction.afterCommit(effect))
+
+// ---------------------------------------------------------------------------------------------------------------------
+// helpers
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** Runs the body of a write in a transaction, or in a savepoint where there is one; a new `write` each time that it runs. */
+type InTransaction = <A, E, R>(
+  effect: Effect.Effect<A, E, R>,
+  write: () => SqlWrite.SqlWrite,
+  options?: WriteOptions
+) => Effect.Effect<A, E | SqlError, Exclude<R, WriteTransaction>>

@@ -55,14 +55,13 @@ const oneAtATime = <A, E, R>(
   table: string,
   migration: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | SqlError, R> =>
-  postgresTransaction(sql)(
+  postgresTransaction(sql, { isolation: "read committed" })(
     Effect.gen(function* () {
       yield* sql`SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.' || ${table}, 0))`
       // A connection remembers that a table was missing until it locks any other one: this one, for the migrator.
       yield* sql`SELECT 1 FROM pg_class WHERE relname = ${table}`
       return yield* migration
-    }),
-    { isolation: "read committed" }
+    })
   )
 
 const loaders = (set: MigrationSet) => {

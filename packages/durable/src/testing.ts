@@ -127,40 +127,83 @@ export const durableWriterSuite = <E>(
       )
     )
 
-    effect("is over for a fiber that was forked in it and goes on: its write is one of its own", () =>
+    const endings = { success: Effect.void, failure: Effect.fail("no"), interruption: Effect.never }
+    for (const [ending, end] of Object.entries(endings)) {
+      effect(`is over for a fiber that was forked in it and goes on: its write is one of its own (${ending})`, () =>
+        run(isOverForForked(end))
+      )
+    }
+
+    effect("undoes state in memory at once when it is interrupted, also that of a nested write", () =>
       run(
         Effect.gen(function* () {
-          const ended = yield* Deferred.make<void>()
           const undone: Array<string> = []
-          const seen: Array<string> = []
-          const late = Effect.gen(function* () {
-            yield* Deferred.await(ended)
-            yield* afterCommit(Effect.sync(() => void seen.push("at once")))
-            yield* WriteTransaction.use(({ onRollback }) => onRollback(() => undone.push("nothing")))
-            yield* write(Effect.andThen(set("late", 1), afterCommit(Effect.sync(() => void seen.push("late")))))
+          const register = (text: string) =>
+            WriteTransaction.use((transaction) => transaction.onRollback(() => void undone.push(text)))
+          const forkedUntil = Effect.fnUntraced(function* <E, R>(
+            body: (reached: Effect.Effect<boolean>) => Effect.Effect<unknown, E, R>
+          ) {
+            const reached = yield* Deferred.make<void>()
+            const fiber = yield* Effect.forkChild(write(body(Deferred.succeed(reached, undefined))))
+            yield* Deferred.await(reached)
+            return fiber
           })
-          const forked = yield* write(Effect.andThen(set("first", 1), Effect.forkDetach(late)))
-          const [inside, leave] = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>()])
-          const other = yield* Effect.forkChild(
-            write(
-              set("other", 1).pipe(
-                Effect.andThen(Deferred.succeed(inside, undefined)),
-                Effect.andThen(Deferred.await(leave)),
-                Effect.andThen(Effect.fail("no"))
-              )
+          const waiting = (reached: Effect.Effect<boolean>) => Effect.andThen(reached, Effect.never)
+          const one = yield* forkedUntil((reached) => Effect.andThen(register("one"), waiting(reached)))
+          yield* Fiber.interrupt(one)
+          assert.deepStrictEqual(undone.splice(0), ["one"])
+          const two = yield* forkedUntil((reached) =>
+            register("outer").pipe(
+              Effect.andThen(write(register("ended"))),
+              Effect.andThen(write(Effect.andThen(register("open"), waiting(reached))))
             )
           )
-          yield* Deferred.await(inside)
-          yield* Deferred.succeed(ended, undefined)
-          for (let i = 0; i < 100; i++) yield* Effect.yieldNow
-          yield* Deferred.succeed(leave, undefined)
-          assert.deepStrictEqual(yield* Fiber.await(other), Exit.fail("no"))
-          yield* Fiber.join(forked)
-          assert.deepStrictEqual(yield* Effect.all([get("first"), get("other"), get("late")]), [1, undefined, 1])
-          assert.deepStrictEqual([seen, undone], [["at once", "late"], []])
+          yield* Fiber.interrupt(two)
+          assert.deepStrictEqual(undone, ["open", "ended", "outer"])
         })
       )
     )
+
+    const isOverForForked = (end: Effect.Effect<void, string>) =>
+      Effect.gen(function* () {
+        const ended = yield* Deferred.make<void>()
+        const undone: Array<string> = []
+        const seen: Array<string> = []
+        const late = Effect.gen(function* () {
+          yield* Deferred.await(ended)
+          yield* afterCommit(Effect.sync(() => void seen.push("at once")))
+          yield* WriteTransaction.use(({ onRollback }) => onRollback(() => undone.push("nothing")))
+          yield* write(Effect.andThen(set("late", 1), afterCommit(Effect.sync(() => void seen.push("late")))))
+        })
+        const started = yield* Deferred.make<Fiber.Fiber<void, unknown>>()
+        const body = Effect.flatMap(Effect.forkDetach(late), (fiber) => Deferred.succeed(started, fiber))
+        const writing = yield* Effect.forkChild(write(Effect.andThen(set("first", 1), Effect.andThen(body, end))))
+        const forked = yield* Deferred.await(started)
+        if (end === Effect.never) yield* Fiber.interrupt(writing)
+        const first = yield* Fiber.await(writing)
+        const [inside, leave] = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>()])
+        const other = yield* Effect.forkChild(
+          write(
+            set("other", 1).pipe(
+              Effect.andThen(Deferred.succeed(inside, undefined)),
+              Effect.andThen(Deferred.await(leave)),
+              Effect.andThen(Effect.fail("no"))
+            )
+          )
+        )
+        yield* Deferred.await(inside)
+        yield* Deferred.succeed(ended, undefined)
+        for (let i = 0; i < 100; i++) yield* Effect.yieldNow
+        yield* Deferred.succeed(leave, undefined)
+        assert.deepStrictEqual(yield* Fiber.await(other), Exit.fail("no"))
+        yield* Fiber.join(forked)
+        assert.deepStrictEqual(yield* Effect.all([get("first"), get("other"), get("late")]), [
+          Exit.isSuccess(first) ? 1 : undefined,
+          undefined,
+          1
+        ])
+        assert.deepStrictEqual([seen, undone], [["at once", "late"], []])
+      })
 
     effect("takes in what a nested write has forked, once that has ended", () =>
       run(

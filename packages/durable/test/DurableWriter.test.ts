@@ -183,6 +183,44 @@ describe("retry", () => {
       })
     )
 
+    it.effect("undoes what shared a full disk once, and runs it again as a write of its own", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const writer = yield* DurableWriter.make()
+        yield* sql`CREATE TABLE IF NOT EXISTS t (id INTEGER)`
+        yield* sql`DELETE FROM t`
+        yield* sql`CREATE TABLE IF NOT EXISTS big (b BLOB)`
+        const pages = (yield* sql.unsafe("PRAGMA page_count").values)[0]![0] as number
+        yield* sql.unsafe(`PRAGMA max_page_count = ${pages + 2}`)
+        const seen: Array<string> = []
+        const innocent = (i: number) =>
+          writer.write(
+            Effect.gen(function* () {
+              seen.push(`run ${i}`)
+              const transaction = yield* DurableWriter.WriteTransaction
+              yield* transaction.onRollback(() => void seen.push(`undone ${i}`))
+              yield* writer.write(sql`INSERT INTO t VALUES (${i})`)
+              // The others come while this one has its turn.
+              yield* Effect.yieldNow
+              yield* transaction.afterCommit(Effect.sync(() => void seen.push(`committed ${i}`)))
+            })
+          )
+        const full = writer.write(sql`INSERT INTO big VALUES (zeroblob(1000000))`)
+        const exits = yield* Effect.all([innocent(1), innocent(2), full, innocent(3)].map(Effect.exit), {
+          concurrency: "unbounded"
+        })
+        assert.deepStrictEqual(exits.map(Exit.isSuccess), [true, true, false, true])
+        assert.deepStrictEqual((yield* sql`SELECT id FROM t ORDER BY id`.values).flat(), [1, 2, 3])
+        for (const i of [1, 2]) {
+          assert.deepStrictEqual(
+            seen.filter((line) => line.endsWith(String(i))),
+            ["run", "undone", "run", "committed"].map((what) => `${what} ${i}`)
+          )
+        }
+        yield* sql.unsafe("PRAGMA max_page_count = 1000000")
+      })
+    )
+
     it.effect("logs a write that held its transaction for long, with its span", () =>
       Effect.gen(function* () {
         const lines: Array<string> = []

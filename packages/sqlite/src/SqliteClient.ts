@@ -23,6 +23,7 @@ import * as Connection from "./internal/connection.ts"
 import * as GroupCommit from "./internal/groupCommit.ts"
 import * as SqliteStatement from "./internal/statement.ts"
 import * as Level from "./internal/transactionLevel.ts"
+import { observed, type TransactionObserver } from "./TransactionObserver.ts"
 
 const TypeId = "~@strata/sqlite/SqliteClient"
 
@@ -121,6 +122,11 @@ export interface SqliteClient extends Client.SqlClient {
    * - `withTransaction` inside of it is a savepoint, and `afterCommit` runs after its group's COMMIT.
    */
   readonly withGroupedTransaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
+  /** As `withGroupedTransaction`, with one that looks on at each run of the effect, and may give it services. */
+  readonly withObservedTransaction: <A, E, R, S>(
+    effect: Effect.Effect<A, E, R>,
+    observe: () => TransactionObserver<S>
+  ) => Effect.Effect<A, E | SqlError, Exclude<R, S>>
   /**
    * Copies the committed state into a new database file at `destination`,
    * without holding up writers, and ends when the copy is complete.
@@ -246,7 +252,7 @@ const grouped = (
   client: Client.SqlClient,
   acquirers: ReturnType<typeof Client.makeSqliteAcquirers<Connection.SqliteConnection>>,
   options: SqliteClientOptions
-): Pick<SqliteClient, "withTransaction" | "withGroupedTransaction" | "afterCommit"> => {
+): Pick<SqliteClient, "withTransaction" | "withGroupedTransaction" | "withObservedTransaction" | "afterCommit"> => {
   const { afterCommit, transactionService, withTransaction } = client
   const withoutEnded = Level.withoutEnded(transactionService)
   const run = GroupCommit.make({
@@ -263,14 +269,26 @@ const grouped = (
         ? Effect.updateContext(withTransaction(effect), withoutEnded)
         : Level.nested(transactionService, level, effect)
     })
+  const joinObserved = <A, E, R>(effect: Effect.Effect<A, E, R>, observe: () => TransactionObserver<unknown>) =>
+    Effect.withFiber((fiber) => {
+      const level = Level.current(fiber.context, transactionService)
+      return level === undefined
+        ? observed(effect, observe(), join)
+        : Level.nested(transactionService, level, effect, observe)
+    })
+  const group: typeof run = (effect, observe) =>
+    Effect.withFiber(({ context }) => {
+      if (Context.getOrUndefined(context, transactionService) === undefined) return run(effect, observe)
+      if (!Level.isInside(context, transactionService)) {
+        return Effect.updateContext(run(effect, observe), withoutEnded)
+      }
+      return observe === undefined ? join(effect) : joinObserved(effect, observe)
+    })
   return {
-    withGroupedTransaction: (effect) =>
-      Effect.withFiber((fiber) => {
-        if (Context.getOrUndefined(fiber.context, transactionService) === undefined) return run(effect)
-        return Level.isInside(fiber.context, transactionService)
-          ? join(effect)
-          : Effect.updateContext(run(effect), withoutEnded)
-      }),
+    withGroupedTransaction: (effect) => group(effect),
+    // What the observer provides is in the effect's context when it runs.
+    withObservedTransaction: <A, E, R, S>(effect: Effect.Effect<A, E, R>, observe: () => TransactionObserver<S>) =>
+      group(effect as Effect.Effect<A, E, Exclude<R, S>>, observe),
     withTransaction: join,
     afterCommit: (effect) =>
       Effect.withFiber((fiber) => {

@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Semaphore from "effect/Semaphore"
+import type { Observe } from "./observe.ts"
 import { runUndo, withoutWrite, WriteTransaction } from "./writeTransaction.ts"
 
 /** A write in memory, or one nested in it. */
@@ -50,13 +51,17 @@ export const current = (context: Context.Context<never>, turns: Semaphore.Semaph
 /** A write when it is its turn. */
 export const outermost = <A, E, R>(
   turns: Semaphore.Semaphore,
-  effect: Effect.Effect<A, E, R>
+  effect: Effect.Effect<A, E, R>,
+  context: Context.Context<never>,
+  observe: Observe
 ): Effect.Effect<A, E, Exclude<R, WriteTransaction>> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(restore(turns.take(1)), () => {
       const write = new MemoryWrite(turns)
+      const held = observe(context)
       return Effect.flatMap(Effect.exit(restore(Effect.provideService(effect, WriteTransaction, write))), (exit) => {
         write.ended = true
+        held()
         if (Exit.isFailure(exit)) {
           runUndo(write.undo)
           return Effect.andThen(turns.release(1), exit)

@@ -9,8 +9,8 @@ export const isPostgres = (sql: SqlClient.SqlClient): boolean =>
 
 /** A transaction with the isolation of a write, whatever the server's default is; a savepoint within one. */
 export const postgresTransaction =
-  (sql: SqlClient.SqlClient) =>
-  <A, E, R>(effect: Effect.Effect<A, E, R>, options?: WriteOptions): Effect.Effect<A, E | SqlError, R> =>
+  (sql: SqlClient.SqlClient, options?: WriteOptions) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
     Effect.withFiber((fiber) => {
       // What begins this transaction is not what a transaction of another client inside of it begins with.
       const own = Context.get(fiber.context, SqlClient.BeginTransaction)

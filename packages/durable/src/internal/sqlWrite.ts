@@ -1,23 +1,44 @@
+import type { TransactionObserver } from "@strata/sqlite/TransactionObserver"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as SqlClient from "effect/sql/SqlClient"
+import type { Observe } from "./observe.ts"
 import { runUndo, withoutWrite, WriteTransaction } from "./writeTransaction.ts"
 
 type TransactionService = SqlClient.SqlClient["transactionService"]
 
-/** What a write over a `SqlClient` provides to its body. */
-export class SqlWrite {
+/** What a write over a `SqlClient` provides to its body, for as long as its transaction or savepoint is open. */
+export class SqlWrite implements TransactionObserver<WriteTransaction> {
   private readonly sql: SqlClient.SqlClient
+  private readonly observe: Observe | undefined
+  private held: (() => void) | undefined = undefined
   private undo: Array<() => void> | undefined = undefined
   /** That in which the write was asked for. */
   readonly context: Context.Context<never>
   /** Whether its body has ended. What the body has forked may go on in its context. */
   ended = false
 
-  constructor(sql: SqlClient.SqlClient, context: Context.Context<never>) {
+  constructor(sql: SqlClient.SqlClient, context: Context.Context<never>, observe?: Observe) {
     this.sql = sql
     this.context = context
+    this.observe = observe
+  }
+
+  begin<R>(context: Context.Context<R>): Context.Context<R | WriteTransaction> {
+    this.held = this.observe?.(this.context)
+    return Context.add(context, WriteTransaction, this)
+  }
+
+  end(): void {
+    this.ended = true
+    this.held?.()
+  }
+
+  undone(): void {
+    const { undo } = this
+    this.undo = undefined
+    if (undo !== undefined) runUndo(undo)
   }
 
   readonly afterCommit = <R>(effect: Effect.Effect<void, never, R>): Effect.Effect<void, never, R> =>
@@ -34,51 +55,21 @@ export class SqlWrite {
       return Effect.void
     })
 
-  /** The body is over, and its changes with it if it has failed. */
-  readonly end = (exit: Exit.Exit<unknown, unknown>): void => {
-    this.ended = true
-    if (Exit.isFailure(exit)) this.rollback()
-  }
-
-  readonly rollback = (): void => {
-    const { undo } = this
-    this.undo = undefined
-    if (undo !== undefined) runUndo(undo)
-  }
-
   /** Leaves what is to be undone to the write that this one stands in. */
   handOver(parent: WriteTransaction["Service"]): Effect.Effect<void> {
-    return this.undo === undefined ? Effect.void : parent.onRollback(this.rollback)
+    return this.undo === undefined ? Effect.void : parent.onRollback(() => this.undone())
   }
 }
-
-/** Makes `effect` the body of a write. */
-export const provide = <A, E, R>(
-  write: SqlWrite,
-  effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E, Exclude<R, WriteTransaction>> => Effect.provideService(effect, WriteTransaction, write)
-
-/** Ends a write with its body, before another one can look; or once more with a commit that failed. */
-export const endWith = <A, E, R>(write: SqlWrite, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.onExitPrimitive(
-    effect,
-    (exit) => {
-      write.end(exit)
-      return undefined
-    },
-    true
-  )
 
 /** A write in a write: what it registered outlives its own end, as the outer one may still roll back. */
 export const nestedIn = <A, E, R>(
   parent: WriteTransaction["Service"] | undefined,
   write: SqlWrite,
-  effect: Effect.Effect<A, E, R>
+  savepoint: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
-  Effect.onExit(effect, (exit) => {
-    if (Exit.isSuccess(exit)) return parent === undefined ? Effect.void : write.handOver(parent)
-    return Effect.sync(write.rollback)
-  })
+  parent === undefined
+    ? savepoint
+    : Effect.onExit(savepoint, (exit) => (Exit.isSuccess(exit) ? write.handOver(parent) : Effect.void))
 
 /** Whether the write in context has ended: a fiber that was forked in a write may outlive it. */
 export const hasEnded = (context: Context.Context<never>): boolean => endedIn(context) !== undefined

@@ -73,7 +73,8 @@ const make = (database: DatabaseSync, cacheSize: number): SqliteConnection => {
     },
     control: (sql) => {
       try {
-        objects(sql).run()
+        // `run` would make an object of what it counts.
+        objects(sql).get()
         return undefined
       } catch (cause) {
         return Exit.fail(sqlError("execute", cause))

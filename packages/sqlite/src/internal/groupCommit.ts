@@ -6,6 +6,7 @@ import * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Metrics from "../Metrics.ts"
+import type { TransactionObserver } from "../TransactionObserver.ts"
 import type { SqliteConnection } from "./connection.ts"
 import * as Level from "./transactionLevel.ts"
 
@@ -20,7 +21,10 @@ export interface Options {
   readonly maxMillis: number
 }
 
-export type Run = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
+export type Run = <A, E, R>(effect: Effect.Effect<A, E, R>, observe?: Observe) => Effect.Effect<A, E | SqlError, R>
+
+/** One that looks on at a run of the effect. */
+type Observe = () => TransactionObserver<unknown>
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
@@ -106,7 +110,7 @@ export const make = (options: Options): Run => {
     while (passedOn !== undefined) {
       const current: Group = passedOn
       passedOn = undefined
-      const next = isOpen(current, options) ? waiting.shift() : undefined
+      const next = waiting.length > 0 && isOpen(current, options) ? waiting.shift() : undefined
       if (next === undefined) {
         // What the leader does then is no turn: it may begin a group of its own.
         passing = false
@@ -128,16 +132,16 @@ export const make = (options: Options): Run => {
     else passOn(waiter.turn.group)
   }
 
-  const run: Run = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  const run: Run = <A, E, R>(effect: Effect.Effect<A, E, R>, observe?: Observe) =>
     Effect.uninterruptibleMask((restore): Effect.Effect<A, E | SqlError, R> => {
       if (!busy) {
         busy = true
-        return lead(restore, effect)
+        return lead(restore, effect, observe)
       }
       if (idle !== undefined && isOpen(idle, options)) {
         const group = idle
         idle = undefined
-        return follow(group, restore, effect)
+        return follow(group, restore, effect, observe)
       }
       alone = 0
       const waiter: Waiter = { turn: undefined, resume: undefined }
@@ -148,18 +152,22 @@ export const make = (options: Options): Run => {
           return Effect.failCause(cause)
         },
         onSuccess: (turn): Effect.Effect<A, E | SqlError, R> =>
-          turn.group === undefined ? lead(restore, effect) : follow(turn.group, restore, effect)
+          turn.group === undefined ? lead(restore, effect, observe) : follow(turn.group, restore, effect, observe)
       })
     })
 
-  const lead = <A, E, R>(restore: Restore, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> => {
+  const lead = <A, E, R>(
+    restore: Restore,
+    effect: Effect.Effect<A, E, R>,
+    observe: Observe | undefined
+  ): Effect.Effect<A, E | SqlError, R> => {
     const scope = Scope.makeUnsafe()
     const transaction = Effect.flatMap(restore(Scope.provide(options.lease, scope)), (connection) =>
-      transact(connection, restore, effect)
+      transact(connection, restore, effect, observe)
     )
     return Effect.matchCauseEffect(transaction, {
       onFailure: (cause) => Effect.andThen(Scope.close(scope, Exit.failCause(cause)), stepDownWith(cause)),
-      onSuccess: (led) => Effect.andThen(Scope.close(scope, led.outcome), conclude(led, restore, effect))
+      onSuccess: (led) => Effect.andThen(Scope.close(scope, led.outcome), conclude(led, restore, effect, observe))
     })
   }
 
@@ -167,15 +175,21 @@ export const make = (options: Options): Run => {
   const transact = <A, E, R>(
     connection: SqliteConnection,
     restore: Restore,
-    effect: Effect.Effect<A, E, R>
+    effect: Effect.Effect<A, E, R>,
+    observe: Observe | undefined
   ): Effect.Effect<Led<A>, E | SqlError, R> => {
     const begun = connection.unsafe.control("BEGIN IMMEDIATE")
     if (begun !== undefined) return begun
-    const level = new Level.Level(connection, 0)
+    const level = new Level.Level(connection, 0, observe?.())
     return Effect.matchCauseEffect(restore(Level.provide(options.transactionService, level, effect)), {
-      onFailure: (cause) => Effect.andThen(rollback(connection), Effect.failCause(cause)),
-      onSuccess: (value) =>
-        Effect.clockWith((clock) => {
+      onFailure: (cause) => {
+        level.end()
+        level.undone()
+        return Effect.andThen(rollback(connection), Effect.failCause(cause))
+      },
+      onSuccess: (value) => {
+        level.end()
+        return Effect.clockWith((clock) => {
           const group = openGroup(connection, clock, options)
           const closed = Effect.andThen(
             letOthersJoin(group),
@@ -183,6 +197,7 @@ export const make = (options: Options): Run => {
           )
           return Effect.map(Effect.exit(closed), (outcome): Led<A> => ({ value, level, group, outcome }))
         })
+      }
     })
   }
 
@@ -240,18 +255,20 @@ export const make = (options: Options): Run => {
   const conclude = <A, E, R>(
     { group, level, outcome, value }: Led<A>,
     restore: Restore,
-    effect: Effect.Effect<A, E, R>
+    effect: Effect.Effect<A, E, R>,
+    observe: Observe | undefined
   ): Effect.Effect<A, E | SqlError, R> =>
     Effect.suspend((): Effect.Effect<A, E | SqlError, R> => {
       stepDown()
       for (const listener of group.listeners) apart(() => listener(outcome))
-      return end(outcome, level, value, restore, effect)
+      return end(outcome, level, value, restore, effect, observe)
     })
 
   const follow = <A, E, R>(
     group: Group,
     restore: Restore,
-    effect: Effect.Effect<A, E, R>
+    effect: Effect.Effect<A, E, R>,
+    observe: Observe | undefined
   ): Effect.Effect<A, E | SqlError, R> => {
     const { connection } = group
     group.members++
@@ -261,23 +278,25 @@ export const make = (options: Options): Run => {
       passOn(group)
       return refused
     }
-    const level = new Level.Level(connection, 1)
+    const level = new Level.Level(connection, 1, observe?.())
     return Effect.matchCauseEffect(restore(Level.provide(options.transactionService, level, effect)), {
       onFailure: (cause) => {
-        undo(group)
+        level.end()
+        undo(group, level)
         passOn(group)
         return Effect.failCause(cause)
       },
       onSuccess: (value): Effect.Effect<A, E | SqlError, R> => {
+        level.end()
         const failed = connection.unsafe.control(savepoint.release)
         if (failed !== undefined) {
-          undo(group)
+          undo(group, level)
           passOn(group)
           return failed
         }
         // The leader may be ready to commit as soon as the turn ends, so the fiber listens first.
         return Effect.callback((resume) => {
-          group.listeners.push((outcome) => resume(end(outcome, level, value, restore, effect)))
+          group.listeners.push((outcome) => resume(end(outcome, level, value, restore, effect, observe)))
           passOn(group)
         })
       }
@@ -285,7 +304,8 @@ export const make = (options: Options): Run => {
   }
 
   /** What cannot be undone alone is not committed with the others either. */
-  const undo = (group: Group): void => {
+  const undo = (group: Group, level: Level.Level): void => {
+    level.undone()
     const undone = Level.undo(group.connection, savepoint)
     group.aborted ||= undone !== undefined || !group.connection.isTransaction()
   }
@@ -296,10 +316,12 @@ export const make = (options: Options): Run => {
     level: Level.Level,
     value: A,
     restore: Restore,
-    effect: Effect.Effect<A, E, R>
+    effect: Effect.Effect<A, E, R>,
+    observe: Observe | undefined
   ): Effect.Effect<A, E | SqlError, R> => {
-    if (Exit.isFailure(outcome)) return Effect.failCause(outcome.cause)
-    return outcome.value ? Level.runHooks(level, value) : restore(run(effect))
+    if (Exit.isSuccess(outcome) && outcome.value) return Level.runHooks(level, value)
+    level.undone()
+    return Exit.isFailure(outcome) ? Effect.failCause(outcome.cause) : restore(run(effect, observe))
   }
 
   return run

@@ -5,6 +5,7 @@ import * as Reactivity from "effect/reactivity/Reactivity"
 import * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import type { TransactionObserver } from "../TransactionObserver.ts"
 import type { SqliteConnection } from "./connection.ts"
 
 type TransactionService = SqlClient.SqlClient["transactionService"]
@@ -22,9 +23,16 @@ export class Level {
   children: Semaphore.Semaphore | undefined = undefined
   /** Whether its body has ended. What a body has forked may go on in its context, and then finds nothing to write in. */
   ended = false
+  private readonly observer: TransactionObserver<unknown> | undefined
   private readonly parent: Level | undefined
 
-  constructor(connection: SqliteConnection, depth: number, parent?: Level) {
+  constructor(
+    connection: SqliteConnection,
+    depth: number,
+    observer: TransactionObserver<unknown> | undefined,
+    parent?: Level
+  ) {
+    this.observer = observer
     this.parent = parent
     const service: [SqliteConnection, number] & { level?: Level } = [connection, depth]
     service.level = this
@@ -34,6 +42,23 @@ export class Level {
   /** The innermost level that has not ended: this one, or one that it stood in. */
   get standing(): Level | undefined {
     return this.ended ? this.parent?.standing : this
+  }
+
+  /** What its body, which begins now, finds in its context, but for the level. */
+  begin<R>(context: Context.Context<R>): Context.Context<R> {
+    // Whoever brings an observer takes the services that it adds out of the requirements.
+    return this.observer === undefined ? context : (this.observer.begin(context) as Context.Context<R>)
+  }
+
+  /** Its body is over: to be called before anything that this sets off, such as a COMMIT, or the turn of another one. */
+  end(): void {
+    this.ended = true
+    this.observer?.end()
+  }
+
+  /** What its body wrote is undone. */
+  undone(): void {
+    this.observer?.undone()
   }
 }
 
@@ -61,14 +86,17 @@ export const withoutEnded =
       : (Context.add(context, service, standing.service) as Context.Context<R>)
   }
 
-/** Makes statements of `effect` run in `level`, and its invalidations wait for the commit; the level ends with it. */
+/**
+ * Makes statements of `effect` run in `level`, and its invalidations wait for the commit. Whoever runs this calls
+ * `level.end` as soon as it has ended, also by an interruption, which a region that cannot be interrupted makes sure of.
+ */
 export const provide = <A, E, R>(
   service: TransactionService,
   level: Level,
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
-  Effect.updateContext(endWith(level, effect), (context: Context.Context<R>) => {
-    const inside = Context.add(context, service, level.service)
+  Effect.updateContext(effect, (context: Context.Context<R>) => {
+    const inside = Context.add(level.begin(context), service, level.service)
     const reactivity = Context.getOrUndefined(context, Reactivity.Reactivity)
     return reactivity === undefined
       ? inside
@@ -123,13 +151,14 @@ export const undo = (connection: SqliteConnection, savepoint: Savepoint): Exit.E
 export const nested = <A, E, R>(
   service: TransactionService,
   parent: Level,
-  effect: Effect.Effect<A, E, R>
+  effect: Effect.Effect<A, E, R>,
+  observe?: () => TransactionObserver<unknown>
 ): Effect.Effect<A, E | SqlError, R> =>
   Effect.uninterruptibleMask((restore) => {
     parent.children ??= Semaphore.makeUnsafe(1)
     const { children } = parent
     return Effect.flatMap(restore(children.take(1)), () =>
-      Effect.ensuring(savepointIn(service, parent, restore, effect), children.release(1))
+      Effect.ensuring(savepointIn(service, parent, restore, effect, observe), children.release(1))
     )
   })
 
@@ -137,18 +166,27 @@ const savepointIn = <A, E, R>(
   service: TransactionService,
   parent: Level,
   restore: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>,
-  effect: Effect.Effect<A, E, R>
+  effect: Effect.Effect<A, E, R>,
+  observe: (() => TransactionObserver<unknown>) | undefined
 ): Effect.Effect<A, E | SqlError, R> => {
   const [connection, depth] = parent.service
   const savepoint = savepointNamed(`strata_${depth + 1}`)
   const refused = connection.unsafe.control(savepoint.open)
   if (refused !== undefined) return refused
-  const level = new Level(connection, depth + 1, parent)
+  const level = new Level(connection, depth + 1, observe?.(), parent)
   return Effect.matchCauseEffect(restore(provide(service, level, effect)), {
-    onFailure: (cause): Effect.Effect<never, E | SqlError> => undo(connection, savepoint) ?? Effect.failCause(cause),
+    onFailure: (cause): Effect.Effect<never, E | SqlError> => {
+      level.end()
+      level.undone()
+      return undo(connection, savepoint) ?? Effect.failCause(cause)
+    },
     onSuccess: (value): Effect.Effect<A, SqlError> => {
+      level.end()
       const failed = connection.unsafe.control(savepoint.release)
-      if (failed !== undefined) return undo(connection, savepoint) ?? failed
+      if (failed !== undefined) {
+        level.undone()
+        return undo(connection, savepoint) ?? failed
+      }
       if (level.hooks !== undefined) {
         parent.hooks ??= []
         parent.hooks.push(...level.hooks)
@@ -164,17 +202,6 @@ const savepointIn = <A, E, R>(
 
 const named = (value: Context.Service.Shape<TransactionService> | undefined): Level | undefined =>
   value !== undefined && "level" in value && value.level instanceof Level ? value.level : undefined
-
-/** Before anything that the end of a body sets off, such as a COMMIT, or the turn of another one. */
-const endWith = <A, E, R>(level: Level, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.onExitPrimitive(
-    effect,
-    () => {
-      level.ended = true
-      return undefined
-    },
-    true
-  )
 
 const runHook = (hook: Effect.Effect<void>): Effect.Effect<void> =>
   Effect.ignoreCause(hook, { log: "Unhandled", message: "Unhandled error in an afterCommit callback" })
