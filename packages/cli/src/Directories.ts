@@ -6,12 +6,40 @@
 import type { Scope } from "@strata/dirty-queue/Path"
 import * as FileTree from "@strata/search/FileTree"
 import * as Roots from "@strata/search/Roots"
-import { SuddenlyEmpty } from "@strata/search/Scan"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import { realpathSync } from "node:fs"
 import * as Synchronising from "./Synchronising.ts"
 import * as Workspace from "./Workspace.ts"
+
+/**
+ * A root that lies inside of a directory that was named does not exist: more likely a disk that is not mounted than a
+ * wish to remove its documents.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class InnerRootMissing extends Schema.TaggedError<InnerRootMissing>("@strata/cli/InnerRootMissing")(
+  "InnerRootMissing",
+  { directory: Schema.String }
+) {
+  override get message(): string {
+    return `${this.directory} was indexed and does not exist: nothing was removed from the index`
+  }
+}
+
+/**
+ * Where a path leads to, without links.
+ *
+ * @since 0.1.0
+ * @category accessors
+ */
+export const realPath = (directory: string): Effect.Effect<string, FileTree.FileTreeError> =>
+  Effect.try({
+    try: () => realpathSync(directory),
+    catch: () => new FileTree.FileTreeError({ root: directory, reason: { _tag: "RootMissing" } })
+  })
 
 /**
  * What a directory, given as an absolute path, means for the index: a part of a root that has it, unless that root
@@ -21,8 +49,17 @@ import * as Workspace from "./Workspace.ts"
  * @category operations
  */
 export const addRoot = Effect.fn("Directories.addRoot")(function* (given: string) {
+  return yield* addRealRoot(yield* realPath(given))
+})
+
+/**
+ * {@link addRoot} for a path without links, which need not exist.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const addRealRoot = Effect.fn("Directories.addRealRoot")(function* (directory: string) {
   const { base, follower, roots } = yield* Workspace.Workspace
-  const directory = yield* realPath(given)
   for (const scope of yield* roots) {
     const under = Roots.under(base, scope, directory)
     if (under !== undefined && !(yield* isIgnored(base, scope, under))) {
@@ -79,8 +116,8 @@ export const outermost = (targets: ReadonlyArray<Workspace.Target>): ReadonlyArr
 }
 
 /**
- * Fails when a root inside of the targets, which {@link mergeRoots} would end, is suddenly empty or gone: then its
- * documents are in neither.
+ * Fails when a root inside of the targets, which {@link mergeRoots} would end, is suddenly empty or does not exist:
+ * then its documents are in neither.
  *
  * @since 0.1.0
  * @category operations
@@ -90,7 +127,7 @@ export const guardInner = Effect.fn("Directories.guardInner")(function* (targets
   for (const scope of yield* innerRoots(targets)) {
     yield* Effect.catchTag(scan.run({ scope }), "FileTreeError", (error) =>
       Effect.fail(
-        error.reason._tag === "RootMissing" ? new SuddenlyEmpty({ directory: Roots.folderOf(base, scope) }) : error
+        error.reason._tag === "RootMissing" ? new InnerRootMissing({ directory: Roots.folderOf(base, scope) }) : error
       )
     )
   }
@@ -122,9 +159,3 @@ const innerRoots = Effect.fnUntraced(function* (targets: ReadonlyArray<Workspace
 
 const isIgnored = (base: string, scope: Scope, under: string) =>
   under === "" ? Effect.succeed(false) : FileTree.isIgnored(Roots.folderOf(base, scope), under)
-
-const realPath = (directory: string): Effect.Effect<string, FileTree.FileTreeError> =>
-  Effect.try({
-    try: () => realpathSync(directory),
-    catch: () => new FileTree.FileTreeError({ root: directory, reason: { _tag: "RootMissing" } })
-  })

@@ -207,7 +207,11 @@ describe("strata", { timeout: 120_000 }, () => {
     assert.strictEqual(refused.code, 3)
     assert.match(refused.err, /docs\/disk is suddenly empty.*--force/)
     fs.rmdirSync(join(folder, "docs/disk"))
-    assert.strictEqual(run(["index", "docs"]).code, 3)
+    const gone = run(["index", "docs"])
+    assert.strictEqual(gone.code, 3)
+    const disk = join(folder, "docs/disk")
+    const reason = `${disk} was indexed and does not exist: nothing was removed from the index`
+    assert.strictEqual(gone.err, `strata: ${reason}; with --force its documents are removed\n`)
     assert.deepStrictEqual(found("word"), ["docs/disk/b.txt"])
     assert.deepInclude(json(["index", "docs", "--force"]), { code: 0, indexed: 1, removed: 1 })
     assert.deepStrictEqual(found("word"), ["docs/a.txt"])

@@ -23,7 +23,7 @@ import * as Unpublished from "../internal/unpublished.ts"
  * @category errors
  */
 export class Refused extends Schema.TaggedError<Refused>("@strata/cli/Refused")("Refused", {
-  reason: SuddenlyEmpty
+  reason: Schema.Union([SuddenlyEmpty, Directories.InnerRootMissing])
 }) {
   override get message(): string {
     return `${this.reason.message}; with --force its documents are removed`
@@ -51,8 +51,10 @@ export const index = (options: {
     const before = yield* counts
     const named = yield* Effect.forEach(options.directories, (directory) => addOrRemove(directory, options.force))
     const targets = Directories.outermost(Arr.getSomes(named))
-    const synced = yield* Effect.catchTag(syncGuarded(targets, options), "SuddenlyEmpty", (error) =>
-      Effect.fail(new Refused({ reason: error }))
+    const synced = yield* Effect.catchTag(
+      syncGuarded(targets, options),
+      ["SuddenlyEmpty", "InnerRootMissing"],
+      (reason) => Effect.fail(new Refused({ reason }))
     )
     yield* Directories.mergeRoots(targets)
     yield* Synchronising.pruneChangelog()
