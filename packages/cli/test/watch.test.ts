@@ -5,7 +5,7 @@ import * as fs from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import type { WatchResult } from "../src/Results.ts"
-import { launcher } from "./program.ts"
+import { launcher, makeFolder } from "./program.ts"
 
 const makeTree = (folder: string) => {
   const strata = (...args: ReadonlyArray<string>) => {
@@ -19,6 +19,8 @@ const makeTree = (folder: string) => {
       fs.writeFileSync(join(folder, path), content)
     },
     remove: (path: string) => fs.rmSync(join(folder, path), { recursive: true }),
+    mkdir: (path: string) => fs.mkdirSync(join(folder, path)),
+    move: (from: string, to: string) => fs.renameSync(join(folder, from), join(folder, to)),
     count: (word: string): number => strata("search", word).total
   }
 }
@@ -32,15 +34,20 @@ const until = async (check: () => boolean) => {
   }
 }
 
-/** Runs `strata watch docs` in a folder of its own with these files, once its first report is there. */
+/** Runs `strata watch` in a folder of its own with these files, and calls `body` once its first report is there. */
 const watching = async (
   files: Readonly<Record<string, string>>,
-  body: (tree: ReturnType<typeof makeTree>, reports: () => ReadonlyArray<WatchResult>) => Promise<void>
+  body: (
+    tree: ReturnType<typeof makeTree>,
+    reports: () => ReadonlyArray<WatchResult>,
+    stderr: () => string
+  ) => Promise<void>,
+  directories: ReadonlyArray<string> = ["docs"]
 ) => {
   const folder = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "strata-watch-")))
   const tree = makeTree(folder)
   for (const [path, content] of Object.entries(files)) tree.write(path, content)
-  const child = spawn(process.execPath, [launcher, "watch", "docs", "--json"], { cwd: folder })
+  const child = spawn(process.execPath, [launcher, "watch", ...directories, "--json"], { cwd: folder })
   const exit = once(child, "exit")
   let stdout = ""
   let stderr = ""
@@ -48,13 +55,13 @@ const watching = async (
   child.stderr.on("data", (chunk) => (stderr += chunk))
   try {
     await until(() => stdout.includes("\n"))
-    await body(tree, () =>
-      stdout
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line))
+    const lines = () => stdout.trim().split("\n")
+    await body(
+      tree,
+      () => lines().map((line) => JSON.parse(line)),
+      () => stderr
     )
-    for (const line of stdout.trim().split("\n")) {
+    for (const line of lines()) {
       assert.hasAllKeys(JSON.parse(line), ["indexed", "removed", "failed", "failures"])
     }
     assert.notMatch(stderr, /WARN|ERROR/)
@@ -94,6 +101,70 @@ describe("strata watch", () => {
       tree.write("docs/sub/c.txt", "gamma")
       await until(() => tree.count("gamma") === 1 && tree.count("alpha") === 0)
     }))
+
+  it("follows the directory that takes the place of one that was moved away, or removed", () =>
+    watching({ "docs/a.txt": "alpha" }, async (tree) => {
+      tree.move("docs", "away")
+      tree.write("docs/b.txt", "beta")
+      await until(() => tree.count("alpha") === 0 && tree.count("beta") === 1)
+      tree.write("docs/c.txt", "gamma")
+      await until(() => tree.count("gamma") === 1)
+      tree.remove("docs")
+      tree.write("docs/d.txt", "delta")
+      await until(() => tree.count("gamma") === 0 && tree.count("delta") === 1)
+      tree.write("docs/e.txt", "epsilon")
+      await until(() => tree.count("epsilon") === 1)
+      tree.write("away/f.txt", "zeta")
+      tree.write("docs/g.txt", "eta")
+      await until(() => tree.count("eta") === 1)
+      assert.strictEqual(tree.count("zeta"), 0)
+    }))
+
+  it("D7: keeps what it has of a directory that is gone, says so once, and goes on with it when it is back", () =>
+    watching(
+      { "docs/.gitignore": "*.log\n", "docs/a.txt": "alpha", "more/b.txt": "beta" },
+      async (tree, reports, stderr) => {
+        const said = () => stderr().split("/docs does not exist\n").length - 1
+        tree.move("docs", "away")
+        await until(() => said() === 1)
+        assert.strictEqual(reports().at(-1)?.failures[0]?.path, "docs")
+        tree.write("more/c.txt", "gamma")
+        await until(() => tree.count("gamma") === 1)
+        assert.deepStrictEqual([tree.count("alpha"), tree.count("beta")], [1, 1])
+        tree.mkdir("docs")
+        await until(() => stderr().includes("/docs is suddenly empty"))
+        assert.strictEqual(tree.count("alpha"), 1)
+        tree.write("docs/d.txt", "delta")
+        await until(() => tree.count("alpha") === 0 && tree.count("delta") === 1)
+        assert.strictEqual(said(), 1)
+        tree.remove("docs")
+        await until(() => said() === 2)
+        tree.move("away", "docs")
+        await until(() => tree.count("alpha") === 1 && tree.count("delta") === 0)
+        tree.write("docs/e.txt", "epsilon")
+        await until(() => tree.count("epsilon") === 1)
+        assert.strictEqual(said(), 2)
+      },
+      ["docs", "more"]
+    ))
+
+  it("D7: does not start when a directory that was indexed by itself is gone from the one that is watched", () => {
+    const folder = makeFolder()
+    try {
+      folder.write("docs/a.txt", "alpha")
+      folder.write("docs/disk/b.txt", "beta")
+      assert.strictEqual(folder.run(["index", "docs/disk"]).code, 0)
+      fs.rmSync(join(folder.path, "docs/disk"), { recursive: true })
+      const options = { cwd: folder.path, encoding: "utf8", timeout: 20_000 } as const
+      const { status, stderr } = spawnSync(process.execPath, [launcher, "watch", "docs"], options)
+      const disk = join(folder.path, "docs/disk")
+      const reason = `${disk} was indexed and does not exist: nothing was removed from the index`
+      assert.deepStrictEqual([status, stderr], [3, `watching docs\nstrata: ${reason}\n`])
+      assert.strictEqual(folder.json(["search", "beta"])["total"], 1)
+    } finally {
+      folder.remove()
+    }
+  })
 
   it("reports a failure once, until it is mended, and says nothing before there is something to say", async () => {
     const folder = fs.realpathSync(fs.mkdtempSync(join(tmpdir(), "strata-watch-")))

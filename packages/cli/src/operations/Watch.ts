@@ -19,6 +19,7 @@ import type { Database } from "../Database.ts"
 import * as Directories from "../Directories.ts"
 import * as Findings from "../Findings.ts"
 import * as FreshFailures from "../internal/freshFailures.ts"
+import * as WatchedFolder from "../internal/watchedFolder.ts"
 import { type Failure, listLimit, type WatchResult } from "../Results.ts"
 import type { SharedTier } from "../SharedTier.ts"
 import * as Synchronising from "../Synchronising.ts"
@@ -45,7 +46,8 @@ export interface WatchOptions {
 /**
  * Keeps directories indexed. The watcher is only a hint: what it names is scanned, as `strata index` would, so an event
  * that is lost or comes twice makes no difference for long. Whatever other processes record is followed too, and the
- * index that another process puts in place of this one.
+ * index that another process puts in place of this one. A directory that another one takes the place of is scanned and
+ * watched anew; one that is gone later on stays in the index as it was, until it is back.
  *
  * @since 0.1.0
  * @category operations
@@ -53,9 +55,11 @@ export interface WatchOptions {
 export const watch = (options: WatchOptions) =>
   Effect.suspend(() => {
     const report = makeReport(options.onChange)
+    const places = new Map<string, string>()
+    const again = session(options, places, report, (targets) => bringAgain(targets, report))
     return Effect.andThen(
-      session(options, report, options.onReady),
-      Effect.forever(session(options, report, Effect.void))
+      session(options, places, report, (targets) => Effect.andThen(options.onReady, bring(targets))),
+      Effect.forever(again)
     )
   })
 
@@ -63,22 +67,76 @@ export const watch = (options: WatchOptions) =>
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** A directory that was given. */
+interface Watched {
+  readonly folder: WatchedFolder.WatchedFolder
+  readonly target: Workspace.Target
+}
+
 /** Watches until other folders are to be watched, or another index is to be kept. */
-const session = (options: WatchOptions, report: Report, onReady: Effect.Effect<void>) =>
+const session = <E, R>(
+  options: WatchOptions,
+  places: Map<string, string>,
+  report: Report,
+  start: (
+    targets: ReadonlyArray<Workspace.Target>
+  ) => Effect.Effect<Pick<Synchronising.Synced, "indexed" | "removed">, E, R>
+) =>
   Effect.gen(function* () {
     const hints = yield* Queue.unbounded<Workspace.Target>()
     const rules = yield* Deferred.make<void>()
-    const targets = yield* Effect.forEach(options.directories, (directory) => Directories.addRoot(directory))
+    const watched = yield* Effect.forEach(options.directories, (directory) => find(directory, places))
+    const targets = watched.map(({ target }) => target)
     // Before the first scan, so that a change after it is not missed.
-    yield* Effect.forEach(targets, (target) => openWatcher(target, hints, rules), { discard: true })
-    yield* onReady
-    const synced = yield* Synchronising.sync(targets)
+    yield* Effect.forEach(watched, (one) => openWatcher(one, hints, rules), { discard: true })
+    const synced = yield* start(targets)
     yield* report.work(synced, yield* Findings.failures(targets))
-    yield* Directories.mergeRoots(targets)
     yield* follow(targets, report)
     yield* Effect.forkScoped(Effect.forever(Effect.delay(Queue.offerAll(hints, targets), fullScanEvery)))
-    yield* Effect.raceAllFirst([Effect.forever(scanHints(hints, targets, report)), Deferred.await(rules), replaced])
+    yield* Effect.raceAllFirst([
+      Effect.forever(scanHints(hints, targets, report)),
+      Deferred.await(rules),
+      replaced,
+      ...watched.map(({ folder, target }) => folder.awaitOther(Effect.asVoid(Queue.offer(hints, target))))
+    ])
   }).pipe(Effect.scoped, Effect.provide(Workspace.layer(options.database, options.shared)))
+
+/** Looks at the folder before anything else does, so that one that replaces it meanwhile is another one. */
+const find = Effect.fnUntraced(function* (directory: string, places: Map<string, string>) {
+  const folder = WatchedFolder.make(directory)
+  const place = yield* Effect.catch(Directories.realPath(directory), (error) =>
+    Effect.mapError(Effect.fromNullishOr(places.get(directory)), () => error)
+  )
+  places.set(directory, place)
+  return { folder, target: yield* Directories.addRealRoot(place) } satisfies Watched
+})
+
+const bring = Effect.fnUntraced(function* (targets: ReadonlyArray<Workspace.Target>) {
+  yield* Directories.guardInner(targets)
+  const synced = yield* Synchronising.sync(targets)
+  yield* Directories.mergeRoots(targets)
+  return synced
+})
+
+/** What cannot be scanned now, as it is gone or empty, does not keep the rest from being watched. */
+const bringAgain = Effect.fnUntraced(function* (targets: ReadonlyArray<Workspace.Target>, report: Report) {
+  const { base } = yield* Workspace.Workspace
+  const done = { indexed: 0, removed: 0 }
+  for (const target of targets) {
+    const failures = yield* bring([target]).pipe(
+      Effect.map(({ indexed, removed }): ReadonlyArray<Failure> => {
+        done.indexed += indexed
+        done.removed += removed
+        return []
+      }),
+      Effect.catchTag(["FileTreeError", "InnerRootMissing", "SuddenlyEmpty"], (error) =>
+        Effect.succeed([scanFailure(base, target, error)])
+      )
+    )
+    yield* report.scan(target.scope, failures)
+  }
+  return done
+})
 
 /** Tells of work that was done, and once of each failure. */
 interface Report {
@@ -130,7 +188,7 @@ const settleTime = "50 millis"
 const fullScanEvery = "1 minute"
 
 const openWatcher = Effect.fnUntraced(function* (
-  target: Workspace.Target,
+  { folder: watched, target }: Watched,
   hints: Queue.Queue<Workspace.Target>,
   rules: Deferred.Deferred<void>
 ) {
@@ -152,6 +210,7 @@ const openWatcher = Effect.fnUntraced(function* (
     (watcher) => Effect.promise(() => watcher.close())
   )
   watcher.on("all", (event, path) => {
+    if (event === "unlinkDir" && NodePath.relative(folder, path) === "") watched.lost()
     hint(event.endsWith("Dir") ? path : NodePath.dirname(path))
     if (NodePath.basename(path) === ".gitignore") Deferred.doneUnsafe(rules, Effect.void)
   })
@@ -191,7 +250,7 @@ const scanHints = Effect.fnUntraced(function* (
 const scanFailure = (
   base: string,
   { scope, under }: Workspace.Target,
-  error: Effect.Error<ReturnType<Scan.Scan["Service"]["run"]>>
+  error: Effect.Error<ReturnType<Scan.Scan["Service"]["run"]>> | Directories.InnerRootMissing
 ): Failure => ({
   path: Workspace.display(base, scope, under),
   reason: `it could not be scanned, and stays in the index as it was: ${error.message}`
