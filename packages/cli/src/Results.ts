@@ -33,7 +33,7 @@ export const listLimit = 1_000
  * @category models
  */
 export interface Listed {
-  /** What could not be indexed: it cannot be read, or its name is no path. */
+  /** What could not be indexed: it cannot be read, its name is no path, or its path is too long. */
   readonly failed: number
   readonly failures: ReadonlyArray<Failure>
   /** What has nothing to search: files that are empty, binary, not UTF-8 or too large, and what is no file. */

@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Postgres from "@strata/durable/testing/postgres"
+import { maxNameBytes, maxPathBytes } from "@strata/dirty-queue/Path"
+import { incompressible } from "@strata/dirty-queue/testing/fixture"
 import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
 import { type Folder, launcher, makeFolder } from "./program.ts"
@@ -55,6 +57,32 @@ describe.skipIf(!Postgres.isAvailable())("an index in Postgres", { timeout: 120_
       assert.isAbove(json("journal").entries.length, 0)
       // The database of the environment, whose password is in no list of processes.
       assert.deepInclude(machine.json(["status"], { STRATA_DATABASE: database }), { code: 0, documents: 4 })
+    })
+  )
+
+  it.live("lists a file with a path that is too long, and has all others", () =>
+    Effect.gen(function* () {
+      const machine = yield* folder
+      const database = yield* index
+      const json = (...args: ReadonlyArray<string>) => machine.json([...args, "--database", database])
+      writeTree(machine)
+      // More than a row of an index holds.
+      const long = `docs/${incompressible(2750).replaceAll(/.{250}/g, "$&/")}a.txt`
+      machine.write(long, "fourth words\n")
+      const found = json("index", "docs")
+      assert.deepInclude(found, { code: 1, scanned: 5, indexed: 3, skipped: 1, failed: 1 })
+      const [failure] = found.failures
+      assert.strictEqual(failure.reason, `the path has more than ${maxPathBytes} bytes`)
+      assert.isTrue(long.startsWith(failure.path))
+      assert.strictEqual(json("search", "words").total, 3)
+      assert.deepInclude(json("status"), { documents: 3, dirty: 0, failures: found.failures })
+      assert.deepInclude(json("index", "docs"), { code: 1, indexed: 0, unchanged: 3, failed: 1 })
+      // So is the name of a directory that is indexed by itself.
+      const root = long.slice("docs/".length, 800).replace(/[^/]*$/, "")
+      machine.write(`${root}b.txt`, "fifth words\n")
+      const { code, err } = machine.run(["index", root, "--database", database])
+      assert.strictEqual(code, 3)
+      assert.match(err, new RegExp(`^strata: The scope "[^"]*"… has more than ${maxNameBytes} bytes\n$`))
     })
   )
 

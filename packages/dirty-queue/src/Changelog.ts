@@ -15,6 +15,7 @@ import type * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ChangeSignal } from "./ChangeSignal.ts"
+import type { ChangelogError } from "./ChangelogError.ts"
 import type { ChangelogStorage } from "./ChangelogStorage.ts"
 import * as Service from "./internal/changelogService.ts"
 import * as Memory from "./internal/memoryChangelog.ts"
@@ -24,6 +25,14 @@ import * as Text from "@strata/durable/Text"
 import type { MemoryStore } from "./MemoryStore.ts"
 import { Path, Scope } from "./Path.ts"
 import type { Prefix } from "./Prefix.ts"
+
+export {
+  /**
+   * @since 0.1.0
+   * @category errors
+   */
+  ChangelogError
+} from "./ChangelogError.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // models
@@ -138,11 +147,16 @@ export class Changelog extends Context.Service<
     /**
      * Records changes in the write that is under way, ordered by scope and path (those of one path stay in order), and
      * gives the sequence numbers of the first and the last: `None` when there are no changes. Followers of this process
-     * are woken after the commit. Best with some hundreds of changes at a time.
+     * are woken after the commit. Best with some hundreds of changes at a time. Fails with `NameTooLong`, and records
+     * none, when a path or a scope has more bytes than `Path` takes.
      */
     readonly record: (
       changes: ReadonlyArray<Change>
-    ) => Effect.Effect<Option.Option<{ readonly first: number; readonly last: number }>, SqlError, WriteTransaction>
+    ) => Effect.Effect<
+      Option.Option<{ readonly first: number; readonly last: number }>,
+      SqlError | ChangelogError,
+      WriteTransaction
+    >
     /** Entries behind the sequence number `after` (default 0), oldest first. Default limit 1,000. */
     readonly read: (options?: {
       readonly scope?: Scope | undefined

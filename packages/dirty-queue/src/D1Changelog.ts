@@ -19,6 +19,7 @@ import type { Row } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Statement } from "effect/sql/Statement"
 import type { Change, Changelog, ChangelogOptions } from "./Changelog.ts"
+import type { ChangelogError } from "./ChangelogError.ts"
 import type { ChangeSignal } from "./ChangeSignal.ts"
 import * as Storage from "./internal/d1Changelog.ts"
 import * as Prefixed from "./internal/prefixedChangelog.ts"
@@ -54,11 +55,12 @@ export class D1Changelog extends Context.Service<
   {
     /**
      * Records changes in one batch, all of them or none, ordered by scope and path (those of one path stay in order), and
-     * gives their sequence numbers: `None` when there are no changes. Followers of this process are woken after it.
+     * gives their sequence numbers: `None` when there are no changes. Followers of this process are woken after it. Fails
+     * with `NameTooLong` as `Changelog.record` does.
      *
      * When it fails without an answer of D1, the changes may have been recorded; recording them again does no harm.
      */
-    readonly record: (changes: ReadonlyArray<Change>) => Effect.Effect<Option.Option<Range>, SqlError>
+    readonly record: (changes: ReadonlyArray<Change>) => Effect.Effect<Option.Option<Range>, SqlError | ChangelogError>
     /**
      * Runs statements of the same D1 and then records changes, in one batch: all of it, or nothing. `results` are the rows
      * of the statements, in order.
@@ -75,7 +77,7 @@ export class D1Changelog extends Context.Service<
       statements: ReadonlyArray<Statement<Row>>
     ) => Effect.Effect<
       { readonly range: Option.Option<Range>; readonly results: ReadonlyArray<ReadonlyArray<Row>> },
-      SqlError
+      SqlError | ChangelogError
     >
     /** As `Changelog.read`. */
     readonly read: Changelog["Service"]["read"]

@@ -144,6 +144,7 @@ export class DirtyQueue extends Context.Service<
      * From now on every change in `scope` whose path starts with exactly `prefix` (default: every change) makes a row
      * for `follower`. Content from before has to be enqueued. Does nothing when the follower is registered so already,
      * and fails with `PrefixMismatch` when it is registered with another prefix, which only `unregister` can change.
+     * Fails with `NameTooLong` when a name has more bytes than `Path` takes.
      */
     readonly register: (options: {
       readonly follower: FollowerName
@@ -161,7 +162,7 @@ export class DirtyQueue extends Context.Service<
     /**
      * Makes paths dirty for one follower, without a change: in the backfill lane, unless their rows are live already.
      * A claim that is out on one of them is superseded, a dead letter is revived. All in one write: bring millions of
-     * paths in several calls. Fails with `NotRegistered` or `OutsidePrefix`.
+     * paths in several calls. Fails with `NotRegistered`, `OutsidePrefix` or `NameTooLong`.
      */
     readonly enqueue: (options: {
       readonly follower: FollowerName

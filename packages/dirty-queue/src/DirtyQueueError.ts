@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 import * as Schema from "effect/Schema"
+import { NameTooLong } from "./Path.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // reasons
@@ -79,7 +80,7 @@ export class InvalidPrefix extends Schema.TaggedError<InvalidPrefix>(
  */
 export class DirtyQueueError extends Schema.TaggedError<DirtyQueueError>("@strata/dirty-queue/DirtyQueueError")(
   "DirtyQueueError",
-  { reason: Schema.Union([NotRegistered, PrefixMismatch, OutsidePrefix, InvalidPrefix]) }
+  { reason: Schema.Union([NotRegistered, PrefixMismatch, OutsidePrefix, InvalidPrefix, NameTooLong]) }
 ) {
   override get message(): string {
     return this.reason.message

@@ -5,6 +5,10 @@ export * as Changelog from "./Changelog.ts"
 /**
  * @since 0.1.0
  */
+export * as ChangelogError from "./ChangelogError.ts"
+/**
+ * @since 0.1.0
+ */
 export * as ChangelogStorage from "./ChangelogStorage.ts"
 /**
  * @since 0.1.0

@@ -27,6 +27,21 @@ describe("Path", () => {
     assert.isTrue(Option.isNone(Schema.decodeOption(Prefix.Prefix)("\ud800")))
   })
 
+  it.effect.prop("has its limit in bytes of UTF-8", { text: Text }, ({ text }) =>
+    Effect.sync(() => {
+      const long = join(text)
+        .padEnd(700, join(text) + "é")
+        .repeat(2)
+      assert.strictEqual(P.isTooLong(long), Buffer.byteLength(long) > P.maxPathBytes)
+      assert.strictEqual(P.isTooLong(join(text)), Buffer.byteLength(join(text)) > P.maxPathBytes)
+    })
+  )
+
+  it("says of a name that is too long which one it is, and does not say all of it", () => {
+    const { message } = new P.NameTooLong({ kind: "path", text: "a".repeat(5000), limit: P.maxPathBytes })
+    assert.strictEqual(message, `The path "${"a".repeat(60)}"… has more than 2048 bytes`)
+  })
+
   it.effect.prop("is ordered by the bytes of UTF-8", { a: Text, b: Text }, ({ a, b }) =>
     Effect.sync(() => assert.strictEqual(P.OrderBytes(join(a), join(b)), compareEncoded(join(a), join(b))))
   )

@@ -10,6 +10,7 @@
  *
  * @since 0.1.0
  */
+import { maxPathBytes } from "@strata/dirty-queue/Path"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -57,6 +58,7 @@ export interface FileEntry {
  * - `SpecialFile`: a FIFO, a socket or a device
  * - `Unreadable`: with the system's code, as `EACCES`; for a directory, nothing is known of what is below it
  * - `NotUtf8`, `ControlCharacter`: a name that cannot be a path; the problem's path then shows it escaped
+ * - `PathTooLong`: a path of more bytes than the queue takes; for a directory, all that is below it has one
  *
  * @since 0.1.0
  * @category models
@@ -67,7 +69,8 @@ export const ProblemReason = Schema.TaggedUnion({
   SpecialFile: { kind: Schema.Literals(["FIFO", "socket", "device", "unknown"]) },
   Unreadable: { code: Schema.String },
   NotUtf8: {},
-  ControlCharacter: {}
+  ControlCharacter: {},
+  PathTooLong: {}
 })
 
 /**
@@ -88,18 +91,19 @@ export const describe: (reason: ProblemReason) => string = ProblemReason.match({
   SpecialFile: ({ kind }) => (kind === "unknown" ? "it is no regular file" : `it is a ${kind}, not a regular file`),
   Unreadable: ({ code }) => `it cannot be read (${code})`,
   NotUtf8: () => "the name is not UTF-8",
-  ControlCharacter: () => "the name has a control character"
+  ControlCharacter: () => "the name has a control character",
+  PathTooLong: () => `the path has more than ${maxPathBytes} bytes`
 })
 
 /**
- * Whether an entry was meant to be indexed and could not: a name or a state that cannot be read. What is no file, as a
- * FIFO, is only passed over.
+ * Whether an entry was meant to be indexed and could not: a name or a state that cannot be read, a path that is too
+ * long. What is no file, as a FIFO, is only passed over.
  *
  * @since 0.1.0
  * @category models
  */
 export const isFault = ({ _tag }: ProblemReason): boolean =>
-  _tag === "Unreadable" || _tag === "NotUtf8" || _tag === "ControlCharacter"
+  _tag === "Unreadable" || _tag === "NotUtf8" || _tag === "ControlCharacter" || _tag === "PathTooLong"
 
 /**
  * An entry that is not used, and why.

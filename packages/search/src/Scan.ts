@@ -8,7 +8,7 @@
  *
  * @since 0.1.0
  */
-import { type Change, Changelog } from "@strata/dirty-queue/Changelog"
+import { type Change, Changelog, type ChangelogError } from "@strata/dirty-queue/Changelog"
 import { Path, type Scope } from "@strata/dirty-queue/Path"
 import * as Digest from "@strata/durable/Digest"
 import { DurableWriter } from "@strata/durable/DurableWriter"
@@ -122,9 +122,11 @@ export class Scan extends Context.Service<
   {
     /**
      * Records what changed since the last scan. A follower gets what is recorded after it was registered in the scope,
-     * so register it first.
+     * so register it first. Fails with `ChangelogError` when the scope is longer than the changelog takes.
      */
-    readonly run: (options: ScanOptions) => Effect.Effect<Scanned, FileTree.FileTreeError | SuddenlyEmpty | SqlError>
+    readonly run: (
+      options: ScanOptions
+    ) => Effect.Effect<Scanned, FileTree.FileTreeError | SuddenlyEmpty | ChangelogError | SqlError>
     /** Whether the last scan saw a path: whether it is to be in the index. */
     readonly lists: (scope: Scope, path: Path) => Effect.Effect<boolean, SqlError>
     /** The paths that the last scan saw, folder by folder. */
@@ -132,7 +134,7 @@ export class Scan extends Context.Service<
     /** What the last scans could not use of a root, or of a part of it as `docs/api/`, by path in byte order. */
     readonly problems: (scope: Scope, under?: string) => Effect.Effect<ReadonlyArray<FileTree.Problem>, SqlError>
     /** Forgets what was seen of a root, and records its files as removed. */
-    readonly forget: (scope: Scope) => Effect.Effect<number, SqlError>
+    readonly forget: (scope: Scope) => Effect.Effect<number, ChangelogError | SqlError>
   }
 >()("@strata/search/Scan") {}
 
@@ -328,7 +330,7 @@ class Recorder {
     }
   }
 
-  readonly flush: Effect.Effect<void, SqlError> = Effect.suspend(() => {
+  readonly flush: Effect.Effect<void, ChangelogError | SqlError> = Effect.suspend(() => {
     const { changes, folders } = this
     this.changes = []
     this.folders = []
@@ -337,7 +339,7 @@ class Recorder {
     return Effect.andThen(write, this.options.onProgress?.(this.progress) ?? Effect.void)
   })
 
-  readonly finish: Effect.Effect<void, SqlError> = Effect.suspend(() => {
+  readonly finish: Effect.Effect<void, ChangelogError | SqlError> = Effect.suspend(() => {
     this.letGo()
     return this.flush
   })

@@ -4,7 +4,7 @@
  *
  * @since 0.1.0
  */
-import { type Change, Changelog } from "@strata/dirty-queue/Changelog"
+import { type Change, Changelog, type ChangelogError } from "@strata/dirty-queue/Changelog"
 import { Path, type Scope } from "@strata/dirty-queue/Path"
 import { DurableWriter } from "@strata/durable/DurableWriter"
 import type { ContentReader } from "@strata/follower/ContentReader"
@@ -60,7 +60,7 @@ export interface Differences {
   readonly stale: ReadonlyArray<Path>
   /** Documents whose file is gone, or is not to be indexed any more. */
   readonly orphaned: ReadonlyArray<Path>
-  /** Files and directories that cannot be read or whose names are no paths, of which nothing can be said. */
+  /** Files and directories that cannot be read, or have no path that can be indexed: nothing can be said of them. */
   readonly unreadable: ReadonlyArray<Unreadable>
 }
 
@@ -117,7 +117,7 @@ export const compare = Effect.fn("Verify.compare")(function* (
 export const repair = Effect.fn("Verify.repair")(function* (
   scope: Scope,
   differences: Differences
-): Effect.fn.Return<void, SqlError, Changelog | DurableWriter> {
+): Effect.fn.Return<void, ChangelogError | SqlError, Changelog | DurableWriter> {
   const changelog = yield* Changelog
   const durable = yield* DurableWriter
   const changes: ReadonlyArray<Change> = [

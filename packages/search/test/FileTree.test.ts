@@ -315,6 +315,29 @@ describe("FileTree", () => {
       })
     )
 
+    it.live("paths that are too long are no files, and directories in which all are not walked", () =>
+      Effect.gen(function* () {
+        const part = `${"é".repeat(100)}/`
+        const deep = part.repeat(10)
+        const root = yield* tree({ [`${deep}${"a".repeat(38)}`]: "x", [`${deep}${"b".repeat(39)}`]: "x", z: "x" })
+        Fs.mkdirSync(`${root}/${deep}${"c".repeat(38)}`)
+        Fs.mkdirSync(`${root}/${deep}${"d".repeat(37)}`)
+        Fs.writeFileSync(`${root}/.gitignore`, `${"e".repeat(39)}\n`)
+        Fs.writeFileSync(`${root}/${deep}${"e".repeat(39)}`, "x")
+        Fs.symlinkSync(yield* tree({ f: "x" }), `${root}/${deep}${"l".repeat(38)}`)
+        const found = yield* walk(root)
+        assert.deepStrictEqual(filePaths(found), [".gitignore", "z", `${deep}${"a".repeat(38)}`])
+        assert.deepStrictEqual(found.at(-1)?.path, `${deep}${"d".repeat(37)}/`)
+        const tooLong = [`${deep}${"b".repeat(39)}`, `${deep}${"c".repeat(38)}/`]
+        assert.deepStrictEqual(
+          problems(found),
+          tooLong.map((path) => [path, { _tag: "PathTooLong" }])
+        )
+        const followed = problems(yield* walk(root, { followSymlinks: true }))
+        assert.deepInclude(followed, [`${deep}${"l".repeat(38)}/`, { _tag: "PathTooLong" }])
+      })
+    )
+
     it.live("a directory that may not be read is incomplete, and the rest is walked", () =>
       Effect.gen(function* () {
         const root = yield* tree({ "a/f": "x", "closed/f": "x", "z/f": "x", "unsearchable/f": "x" })

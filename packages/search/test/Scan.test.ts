@@ -1,11 +1,12 @@
 import { assert, it } from "@effect/vitest"
-import { Path } from "@strata/dirty-queue/Path"
+import { maxNameBytes, maxPathBytes, Path } from "@strata/dirty-queue/Path"
+import { incompressible } from "@strata/dirty-queue/testing/fixture"
 import * as Effect from "effect/Effect"
 import * as fs from "node:fs"
 import { join } from "node:path"
 import { execFileSync } from "node:child_process"
 import * as FileTree from "@strata/search/FileTree"
-import { asOrdinaryUser, makeWorkspace } from "./workspace.ts"
+import { asOrdinaryUser, makeWorkspace, openWorkspace, temporaryFolder } from "./workspace.ts"
 import { onTiers } from "./tiers.ts"
 
 /** Times so old that they can be trusted. */
@@ -160,6 +161,49 @@ onTiers("Scan", (tier) => {
         ["a/locked.txt", "the file cannot be read (EACCES)"]
       )
       assert.deepStrictEqual(yield* paths("open"), ["a/open.txt"])
+    })
+  )
+
+  it.live("D8: a path that is too long is reported as it is, and one as long as can be is indexed", () =>
+    Effect.gen(function* () {
+      const folder = incompressible(maxNameBytes).replaceAll(/(.{200})./g, "$1/")
+      const { compare, paths, remove, root, scan, scope, sync, write } = yield* openWorkspace({
+        base: yield* temporaryFolder,
+        database: yield* tier.own,
+        folder
+      })
+      assert.strictEqual(scope, folder)
+      const name = incompressible(240)
+      const deep = `${incompressible(1810).replaceAll(/.{240}/g, "$&/")}/`
+      const longest = `${deep}${incompressible(maxPathBytes - deep.length)}`
+      yield* write(longest, "word")
+      yield* write(`${longest}a`, "word")
+      yield* write(`${deep}${name}/a.txt`, "word")
+      yield* write("b.txt", "word")
+      // Each of its bytes is shown by four characters.
+      const unprintable = Buffer.from(incompressible(250)).map((byte) => byte | 0x80)
+      fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/${deep}`), unprintable]), "word")
+      const { files, problems } = yield* sync()
+      assert.strictEqual(files, 2)
+      const tooLong = [`${deep}${name}/`, `${longest}a`].toSorted()
+      const faults = problems.filter(({ reason }) => reason._tag === "PathTooLong")
+      assert.deepStrictEqual(faults.map(({ path }) => path).toSorted(), tooLong)
+      const shown = problems.find(({ reason }) => reason._tag === "NotUtf8")?.path
+      assert.isAbove(shown?.length ?? 0, 2704)
+      assert.deepStrictEqual(
+        (yield* scan.problems(scope)).map(({ path }) => path),
+        problems.map(({ path }) => path).toSorted()
+      )
+      assert.deepStrictEqual(yield* paths("word"), [longest, "b.txt"].toSorted())
+      assert.deepInclude(yield* sync(), { files: 2, removed: 0, problems })
+      assert.deepInclude((yield* compare).unreadable, {
+        path: `${longest}a`,
+        reason: `the path has more than ${maxPathBytes} bytes`
+      })
+      yield* remove(deep.slice(0, name.length))
+      assert.deepInclude(yield* sync(), { files: 1, removed: 1, problems: [] })
+      assert.deepStrictEqual(yield* scan.problems(scope), [])
+      assert.deepStrictEqual(yield* paths("word"), ["b.txt"])
     })
   )
 

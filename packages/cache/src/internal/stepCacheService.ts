@@ -1,4 +1,4 @@
-import type { Changelog } from "@strata/dirty-queue/Changelog"
+import type { Changelog, ChangelogError } from "@strata/dirty-queue/Changelog"
 import { put as changed } from "@strata/dirty-queue/Changelog"
 import { Path } from "@strata/dirty-queue/Path"
 import type { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
@@ -38,7 +38,7 @@ export interface Parts {
   readonly artifacts: ArtifactStore["Service"]
 }
 
-type Failure = CacheError | SqlError | JournalError
+type Failure = CacheError | SqlError | JournalError | ChangelogError
 
 export const make = (parts: Parts): StepCache["Service"] => ({
   name: parts.name,

@@ -4,9 +4,10 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Change, Changelog, ChangelogOptions, Entry } from "../Changelog.ts"
+import { ChangelogError } from "../ChangelogError.ts"
 import type { ChangelogStorage, StoredChange, StoredEntry } from "../ChangelogStorage.ts"
 import { ChangeSignal } from "../ChangeSignal.ts"
-import type { Path, Scope } from "../Path.ts"
+import { type Path, refusal, type Scope } from "../Path.ts"
 import { guarded } from "./guarded.ts"
 import * as Text from "@strata/durable/Text"
 
@@ -34,6 +35,8 @@ const appendAt = (storage: ChangelogStorage, { clock }: ChangelogOptions): Appen
 const record = (append: Append, signal: ChangeSignal["Service"]): Changelog["Service"]["record"] =>
   Effect.fn("Changelog.record")(function* (changes) {
     if (changes.length === 0) return Option.none()
+    const refused = refusedAmong(changes)
+    if (refused !== undefined) return yield* refused
     const appended = yield* append(toStored(changes))
     yield* WriteTransaction.use((transaction) => transaction.afterCommit(signal.notify))
     return Option.some(appended)
@@ -83,6 +86,15 @@ const inOrder = (changes: ReadonlyArray<Change>): ReadonlyArray<Change> => {
   const byPath = Text.sortedBy(changes, (change) => change.path)
   const scope = changes[0]?.scope
   return changes.every((change) => change.scope === scope) ? byPath : Text.sortedBy(byPath, (change) => change.scope)
+}
+
+/** Why changes are not recorded, if they are not. */
+export const refusedAmong = (changes: ReadonlyArray<Change>): ChangelogError | undefined => {
+  for (const { path, scope } of changes) {
+    const reason = refusal("path", path) ?? refusal("scope", scope)
+    if (reason !== undefined) return new ChangelogError({ reason })
+  }
+  return undefined
 }
 
 export const toStored = (changes: ReadonlyArray<Change>): ReadonlyArray<StoredChange> =>

@@ -35,6 +35,8 @@ export const make = Effect.fnUntraced(function* (
 
 const recordIn = (d1: D1.D1, now: Effect.Effect<number, SqlError>, signal: ChangeSignal["Service"]) =>
   Effect.fnUntraced(function* (changes: ReadonlyArray<Change>, statements: ReadonlyArray<Statement<Row>>) {
+    const refused = Service.refusedAmong(changes)
+    if (refused !== undefined) return yield* refused
     const pieces = D1.pieces(Service.toStored(changes).map(SqliteChangelog.encodeChange), pieceSize)
     if (pieces.length === 0) return { range: Option.none(), results: yield* d1.batch(statements) }
     const at = yield* now

@@ -9,7 +9,7 @@ import { DirtyQueueError, InvalidPrefix, NotRegistered, OutsidePrefix, PrefixMis
 import type { Answer, DirtyQueueStorage, StorageFilter } from "../DirtyQueueStorage.ts"
 import type { Filter, ListOptions, Stats } from "../DirtyRow.ts"
 import * as Metrics from "../Metrics.ts"
-import type { FollowerName, Path, Scope } from "../Path.ts"
+import { type FollowerName, type Path, refusal, type Scope } from "../Path.ts"
 import * as Prefix from "../Prefix.ts"
 import { guarded } from "./guarded.ts"
 import * as Rows from "./rows.ts"
@@ -78,6 +78,8 @@ const registry = <R>({ now, storage, write }: Parts<R>): Pick<Queue, "register" 
     if (!Text.isStorable(prefix)) {
       return yield* refuse(new InvalidPrefix({ prefix }))
     }
+    const long = refusal("follower", follower) ?? refusal("scope", scope)
+    if (long !== undefined) return yield* refuse(long)
     const { created, registration } = yield* write(
       Effect.flatMap(now, (now) => storage.register(now, { follower, scope, prefix }))
     )
@@ -110,6 +112,10 @@ const intake = <R>({ notify, now, storage, write }: Parts<R>): Pick<Queue, "enqu
     const outside = paths.find((path) => !Prefix.covers(prefix, path))
     if (outside !== undefined) {
       return yield* refuse(new OutsidePrefix({ follower, scope, prefix, path: outside }))
+    }
+    for (const path of paths) {
+      const long = refusal("path", path)
+      if (long !== undefined) return yield* refuse(long)
     }
     yield* storage.enqueue(yield* now, { registration: id, paths })
     yield* notify

@@ -13,6 +13,7 @@ import { ChangeSignal } from "../ChangeSignal.ts"
 import * as P from "../Path.ts"
 import {
   home,
+  incompressible,
   path,
   pathsOf,
   putAll,
@@ -133,6 +134,34 @@ export const changelogSuite = <E>(name: string, given: Tier<E> | UnjoinedTier<E>
           assert.deepStrictEqual(pathsOf(yield* view.read({ prefix: "😀" })), ["😀.md"])
           assert.strictEqual(yield* view.prune({ before: { seq: 100 } }), 2)
           assert.deepStrictEqual(pathsOf(yield* read()), ["aXb/1", "a_b2/1"])
+        })
+      )
+    )
+
+    it.effect("takes names up to their limits, and refuses changes with a longer one", () =>
+      run(
+        Effect.gen(function* () {
+          const scope = P.Scope.make(incompressible(P.maxNameBytes))
+          const longest = path(incompressible(P.maxPathBytes))
+          yield* record([Changelog.put({ scope, path: longest })])
+          assert.deepStrictEqual(pathsOf(yield* read({ scope })), [longest])
+          const inBytes = `${"é".repeat(P.maxPathBytes / 2)}a`
+          const longScope = P.Scope.make(`${scope}a`)
+          for (const [change, text, limit] of [
+            [{ scope, path: path(`${longest}a`) }, `${longest}a`, P.maxPathBytes],
+            [{ scope, path: path(inBytes) }, inBytes, P.maxPathBytes],
+            [{ scope: longScope, path: path("a") }, longScope, P.maxNameBytes]
+          ] as const) {
+            for (const refused of [Changelog.put(change), Changelog.remove(change)]) {
+              const error = yield* Effect.flip(record([Changelog.put({ scope: home, path: path("a") }), refused]))
+              assert.instanceOf(error, Changelog.ChangelogError)
+              assert.deepInclude(error.reason, { _tag: "NameTooLong", text, limit })
+            }
+          }
+          const view = yield* Recorder.useSync((changelog) => changelog.prefixed("a/"))
+          const error = yield* Effect.flip(view.record([Changelog.put({ scope: home, path: longest })]))
+          assert.strictEqual(error._tag, "ChangelogError")
+          assert.deepStrictEqual(yield* read({ scope: home }), [])
         })
       )
     )

@@ -10,7 +10,7 @@ import * as Layer from "effect/Layer"
 import type * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
-import { type Change, Changelog, prefixed, put, remove } from "../Changelog.ts"
+import { type Change, Changelog, type ChangelogError, prefixed, put, remove } from "../Changelog.ts"
 import type { ChangeSignal } from "../ChangeSignal.ts"
 import { type Claim, DirtyQueue, type DirtyQueueOptions } from "../DirtyQueue.ts"
 import * as P from "../Path.ts"
@@ -29,7 +29,7 @@ import type { Prefix } from "../Prefix.ts"
 export interface Records extends Pick<Changelog["Service"], "read" | "prune"> {
   readonly record: (
     changes: ReadonlyArray<Change>
-  ) => Effect.Effect<Option.Option<{ readonly first: number; readonly last: number }>, SqlError>
+  ) => Effect.Effect<Option.Option<{ readonly first: number; readonly last: number }>, SqlError | ChangelogError>
 }
 
 /**
@@ -183,6 +183,21 @@ export const path = (name: string): P.Path => P.Path.make(name)
  */
 export const numbered = (count: number, prefix = ""): ReadonlyArray<P.Path> =>
   Array.from({ length: count }, (_, i) => path(`${prefix}${String(i).padStart(6, "0")}`))
+
+/**
+ * A name of so many bytes, which is always the same one, and which a store cannot make shorter by compressing it.
+ *
+ * @since 0.1.0
+ * @category names
+ */
+export const incompressible = (bytes: number): string => {
+  let state = 1
+  // Of the minimal standard generator, whose lowest bits are poor.
+  const next = () => Math.floor((state = (state * 48271) % 0x7fffffff) / 0x2000000)
+  return Array.from({ length: bytes }, () => alphabet[next()]).join("")
+}
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // steps

@@ -19,6 +19,7 @@ import * as Struct from "effect/Struct"
 import * as TestClock from "effect/testing/TestClock"
 import * as Clock from "effect/Clock"
 import type { Changelog } from "../Changelog.ts"
+import type { ChangelogError } from "../ChangelogError.ts"
 import { type Claim, DirtyQueue, type DirtyQueueError, type DirtyQueueOptions } from "../DirtyQueue.ts"
 import { Recorder, recorder } from "./fixture.ts"
 import * as Operations from "./operations.ts"
@@ -238,12 +239,14 @@ const done = Effect.map((answer: unknown): Outcome => ({ answer, rolledBack: fal
 const withoutIds = (claims: ReadonlyArray<Claim>) => claims.map(Struct.omit(["id"]))
 
 const answerOf = (driver: Driver, operation: Operations.Operation): Effect.Effect<unknown, SqlError> =>
-  Effect.catchTag(perform(driver, operation), "DirtyQueueError", (error) => Effect.succeed(error.reason._tag))
+  Effect.catchTag(perform(driver, operation), ["DirtyQueueError", "ChangelogError"], (error) =>
+    Effect.succeed(error.reason._tag)
+  )
 
 const perform = (
   driver: Driver,
   operation: Operations.Operation
-): Effect.Effect<unknown, SqlError | DirtyQueueError> => {
+): Effect.Effect<unknown, SqlError | DirtyQueueError | ChangelogError> => {
   const { changelog, queue } = driver
   const claims = (indexes: ReadonlyArray<number>) => indexes.flatMap((index) => driver.claims[index] ?? [])
   switch (operation._tag) {

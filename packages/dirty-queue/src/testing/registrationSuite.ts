@@ -14,6 +14,7 @@ import {
   claim,
   fail,
   home,
+  incompressible,
   path,
   pathsOf,
   putAll,
@@ -196,6 +197,34 @@ export const registrationSuite = <E>(name: string, given: Tier<E> | UnjoinedTier
             after = page.at(-1)
           }
           assert.deepStrictEqual(pages, [...sorted, ...sorted])
+        })
+      )
+    )
+
+    it.effect("takes names up to their limits, and refuses longer ones", () =>
+      run(
+        Effect.gen(function* () {
+          const queue = yield* DirtyQueue.DirtyQueue
+          const follower = P.FollowerName.make(incompressible(P.maxNameBytes))
+          const scope = P.Scope.make(incompressible(P.maxNameBytes))
+          const longest = path(incompressible(P.maxPathBytes))
+          yield* queue.register({ follower, scope })
+          yield* record([Changelog.put({ scope, path: longest })])
+          yield* queue.enqueue({ follower, scope, paths: [longest] })
+          const claims = yield* queue.claim({ follower, scope, limit: 10 })
+          assert.deepStrictEqual(pathsOf(claims), [longest])
+          yield* fail(...claims)
+          assert.deepStrictEqual(pathsOf(yield* queue.failing({ follower, scope })), [longest])
+          const enqueue = queue.enqueue({ follower, scope, paths: [path("a"), path(`${longest}a`)] })
+          assert.strictEqual(yield* reasonOf(enqueue), "NameTooLong")
+          for (const names of [
+            { follower: P.FollowerName.make(`${follower}a`), scope },
+            { follower, scope: P.Scope.make(`${scope}a`) }
+          ]) {
+            assert.strictEqual(yield* reasonOf(queue.register(names)), "NameTooLong")
+          }
+          assert.strictEqual((yield* queue.registrations()).length, 1)
+          assert.deepStrictEqual(pathsOf(yield* rows), [longest])
         })
       )
     )

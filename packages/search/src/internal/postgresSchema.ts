@@ -9,6 +9,7 @@ import { maxPassages } from "./storage.ts"
  * - The words of a passage are told by the program and not found by the database, so that they do not depend on its
  *   locale or its text search configuration.
  * - Text is compared by its bytes, whatever the database's own order is.
+ * - A path that is a problem may be longer than what an index holds, so the digest of it is its key.
  */
 export const migrationsPostgres: MigrationSet = {
   name: "search",
@@ -56,9 +57,10 @@ export const migrationsPostgres: MigrationSet = {
       )`,
       `CREATE TABLE strata_search_problem (
         scope TEXT COLLATE "C" NOT NULL CHECK (scope <> ''),
+        digest BYTEA NOT NULL,
         path TEXT COLLATE "C" NOT NULL,
         reason TEXT COLLATE "C" NOT NULL CHECK (reason <> ''),
-        PRIMARY KEY (scope, path)
+        PRIMARY KEY (scope, digest)
       )`
     ]
   }

@@ -125,20 +125,23 @@ SELECT $1, f ->> 0, f ->> 1, f ->> 2 FROM json_array_elements($2::JSON) AS given
 ORDER BY (f ->> 0) COLLATE "C"
 ON CONFLICT (scope, folder) DO UPDATE SET digest = excluded.digest, entries = excluded.entries`
 
+const digestOf = (path: string): string => `sha256(convert_to(${path}, 'UTF8'))`
+
 export const problems = `
 SELECT path, reason FROM strata_search_problem
 WHERE scope = $1 AND path >= $2 AND starts_with(path, $2) ORDER BY path`
 
 /** Parameters: scope, paths as JSON. */
 export const deleteProblems = `
-DELETE FROM strata_search_problem WHERE scope = $1 AND path IN (SELECT json_array_elements_text($2::JSON))`
+DELETE FROM strata_search_problem
+WHERE scope = $1 AND digest IN (SELECT ${digestOf("path")} FROM json_array_elements_text($2::JSON) AS given (path))`
 
 /** Parameters: scope, `[[path, reason], …]` as JSON. */
 export const upsertProblems = `
-INSERT INTO strata_search_problem (scope, path, reason)
-SELECT $1, p ->> 0, p ->> 1 FROM json_array_elements($2::JSON) AS given (p)
+INSERT INTO strata_search_problem (scope, digest, path, reason)
+SELECT $1, ${digestOf("p ->> 0")}, p ->> 0, p ->> 1 FROM json_array_elements($2::JSON) AS given (p)
 ORDER BY (p ->> 0) COLLATE "C"
-ON CONFLICT (scope, path) DO UPDATE SET reason = excluded.reason`
+ON CONFLICT (scope, digest) DO UPDATE SET reason = excluded.reason`
 
 // ---------------------------------------------------------------------------------------------------------------------
 // finding

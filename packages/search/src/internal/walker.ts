@@ -5,6 +5,7 @@
  * as asking for names with their types, and holds what is still to be done on a
  * stack of its own, so a step can stop anywhere.
  */
+import { isTooLong } from "@strata/dirty-queue/Path"
 import { Buffer, isUtf8 } from "node:buffer"
 import type { Directory, FileEntry, Problem, ProblemReason } from "../FileTree.ts"
 import { sortBytes } from "./byteOrder.ts"
@@ -199,11 +200,11 @@ export class Walker {
     } else if (isFile(stat)) {
       if (open.rules.ignores(path)) return
       if (open.pending.outside && !this.links.isNew(stat)) open.links++
-      else open.files.push(this.fileEntry(name, path, stat))
+      else this.file(open, name, path, stat)
     } else if (isDirectory(stat)) {
       if (open.rules.ignores(`${path}/`)) return
       if (open.pending.outside && !this.links.isNew(stat)) open.links++
-      else open.children.push({ path: `${path}/`, rules: open.rules, outside: open.pending.outside, size: stat.size })
+      else this.child(open, `${path}/`, { outside: open.pending.outside, size: stat.size })
     } else if (isLink(stat)) {
       this.link(open, name, path)
     } else if (!open.rules.ignores(path)) {
@@ -229,12 +230,10 @@ export class Walker {
     const target = this.links.resolve(this.options.root + open.pending.path, name)
     switch (target._tag) {
       case "File":
-        open.files.push(this.fileEntry(name, path, target.stat))
+        this.file(open, name, path, target.stat)
         return
       case "Directory":
-        if (!open.rules.ignores(`${path}/`)) {
-          open.children.push({ path: `${path}/`, rules: open.rules, outside: true, size: 0 })
-        }
+        if (!open.rules.ignores(`${path}/`)) this.child(open, `${path}/`, { outside: true, size: 0 })
         return
       case "Problem":
         open.problems.push({ path, reason: target.reason })
@@ -244,15 +243,25 @@ export class Walker {
     }
   }
 
-  private fileEntry(name: string, path: string, stat: Stat): FileEntry {
-    return {
+  private file(open: Open, name: string, path: string, stat: Stat): void {
+    if (isTooLong(path)) {
+      open.problems.push({ path, reason: { _tag: "PathTooLong" } })
+      return
+    }
+    open.files.push({
       name,
       path,
       size: stat.size,
       mtimeMs: stat.mtimeMs,
       signature: signatureOf(stat),
       racy: stat.mtimeMs >= this.options.racySince || stat.ctimeMs >= this.options.racySince
-    }
+    })
+  }
+
+  /** A directory to come to later, unless every path in it is too long. */
+  private child(open: Open, path: string, entered: Entered): void {
+    if (isTooLong(path)) open.problems.push({ path, reason: { _tag: "PathTooLong" } })
+    else open.children.push({ path, rules: open.rules, ...entered })
   }
 
   /** Leaves out names that cannot be paths. Bytes that are not UTF-8 all read as U+FFFD, which a name may also hold. */
