@@ -64,6 +64,16 @@ describe("Program", () => {
     ["s3://:hunter2@bucket", /half of the credentials/]
   ]
 
+  const wrongNumbers: ReadonlyArray<readonly [args: string, words: RegExp]> = [
+    ["search a --limit many", /flag --limit: "many"\. Expected: a whole number from 1 to 10000$/],
+    ["search a -n 1.5", /flag --limit: "1\.5"\. Expected: a whole number from 1 to 10000$/],
+    ["journal --limit 1e3", /flag --limit: "1e3"\. Expected: a whole number from 0 to 100000$/],
+    ["runs list --limit -1", /flag --limit: "-1"\. Expected: a whole number from 0 to 100000$/],
+    ["runs rewind id end", /argument <SEQ>: "end"\. Expected: a whole number from 0 to 9007199254740991$/],
+    ["cache gc --max-age old", /flag --max-age: "old"\. Expected: a whole number from 0 to 36500$/],
+    ["cache gc --max-size 1GB", /flag --max-size: "1GB"\. Expected: a whole number from 0 to 1073741824$/]
+  ]
+
   const wrong: ReadonlyArray<{ readonly args: ReadonlyArray<string>; readonly tag: string; readonly words: RegExp }> = [
     { args: [], tag: "MissingCommand", words: /which command/ },
     { args: ["serch", "x"], tag: "UnknownSubcommand", words: /serch.*Did you mean this\? search/ },
@@ -71,7 +81,7 @@ describe("Program", () => {
     { args: ["status", "b"], tag: "UnexpectedArgument", words: /"b"/ },
     { args: ["search", "a", "--limt", "3"], tag: "UnrecognizedOption", words: /--limt/ },
     { args: ["search", "a", "--limit", "0"], tag: "InvalidValue", words: /1 to 10000/ },
-    { args: ["search", "a", "--limit", "many"], tag: "InvalidValue", words: /many/ },
+    ...wrongNumbers.map(([args, words]) => ({ args: args.split(" "), tag: "InvalidValue", words })),
     { args: ["index"], tag: "MissingArgument", words: /DIR/ },
     { args: ["index", "/no/such/directory"], tag: "MissingDirectory", words: /\/no\/such\/directory/ },
     { args: ["index", "."].concat("--no-force"), tag: "UnrecognizedOption", words: /--no-force/ },

@@ -12,6 +12,7 @@ import * as Database from "../Database.ts"
 import { FinishedWithFailures } from "../ExitCode.ts"
 import { Output } from "../Output.ts"
 import { root } from "../Root.ts"
+import * as Integer from "../internal/integer.ts"
 import { gcLines, statsLines, verifyCacheLines } from "../internal/cacheLines.ts"
 
 const existing = Effect.gen(function* () {
@@ -60,22 +61,14 @@ const gc = Command.make(
       Flag.withDescription("Tell what would be taken out, and take nothing"),
       Flag.withDefault(false)
     ),
-    maxAge: Flag.Int("max-age").pipe(
+    maxAge: Integer.flag("max-age", { least: 0, most: 36_500 }).pipe(
       Flag.withMetavar("DAYS"),
       Flag.withDescription("Take out what was not used for longer than this. Default: nothing is too old"),
-      Flag.filter(
-        (days) => days >= 0 && days <= 36_500,
-        () => "a number from 0 to 36500"
-      ),
       Flag.optional
     ),
-    maxSize: Flag.Int("max-size").pipe(
+    maxSize: Integer.flag("max-size", { least: 0, most: 2 ** 30 }).pipe(
       Flag.withMetavar("MIB"),
       Flag.withDescription("Take out what was used longest ago until the rest is not larger. Default: any size"),
-      Flag.filter(
-        (mib) => mib >= 0 && mib <= 2 ** 30,
-        () => "a number from 0"
-      ),
       Flag.optional
     )
   },

@@ -12,6 +12,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Database from "../Database.ts"
 import { Output } from "../Output.ts"
 import { root } from "../Root.ts"
+import * as Integer from "../internal/integer.ts"
 import { journalLine } from "../internal/cacheLines.ts"
 
 /**
@@ -55,13 +56,9 @@ export const journal = Command.make(
       ),
       Flag.optional
     ),
-    limit: Flag.Int("limit").pipe(
+    limit: Integer.flag("limit", { least: 0, most: 100_000 }).pipe(
       Flag.withMetavar("N"),
       Flag.withDescription("How many of the last entries to show (20)"),
-      Flag.filter(
-        (limit) => limit >= 0 && limit <= 100_000,
-        () => "a number from 0 to 100000"
-      ),
       Flag.withDefault(20)
     )
   },

@@ -11,6 +11,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Database from "../Database.ts"
 import { Output } from "../Output.ts"
 import { root } from "../Root.ts"
+import * as Integer from "../internal/integer.ts"
 import { runLine, showLines } from "../internal/runLines.ts"
 
 const existing = Effect.gen(function* () {
@@ -24,7 +25,9 @@ const load = Effect.promise(() => import("../operations/Runs.ts"))
 
 const run = Argument.String("RUN").pipe(Argument.withDescription("The execution id of a run"))
 
-const seq = Argument.Int("SEQ").pipe(Argument.withDescription("The last entry of its journal that stays"))
+const seq = Integer.argument("SEQ", { least: 0, most: Number.MAX_SAFE_INTEGER }).pipe(
+  Argument.withDescription("The last entry of its journal that stays")
+)
 
 const andGoOn = Flag.Boolean("resume").pipe(
   Flag.withoutNegation,
@@ -44,13 +47,9 @@ const list = Command.make(
       Flag.withDescription("Only runs of this workflow. Default: of all"),
       Flag.optional
     ),
-    limit: Flag.Int("limit").pipe(
+    limit: Integer.flag("limit", { least: 0, most: 100_000 }).pipe(
       Flag.withMetavar("N"),
       Flag.withDescription("How many of the newest runs to show (20)"),
-      Flag.filter(
-        (limit) => limit >= 0 && limit <= 100_000,
-        () => "a number from 0 to 100000"
-      ),
       Flag.withDefault(20)
     )
   },

@@ -12,6 +12,7 @@ import { Output } from "../Output.ts"
 import type { SearchResult } from "../Results.ts"
 import { root } from "../Root.ts"
 import * as SharedTier from "../SharedTier.ts"
+import * as Integer from "../internal/integer.ts"
 import { hitLines } from "../internal/lines.ts"
 
 /**
@@ -27,13 +28,9 @@ export const search = Command.make(
       ),
       Argument.variadic({ min: 1 })
     ),
-    limit: Flag.Int("limit").pipe(
+    limit: Integer.flag("limit", { least: 1, most: 10_000 }).pipe(
       Flag.withAlias("n"),
       Flag.withDescription("How many hits to print at most (10)"),
-      Flag.filter(
-        (limit) => limit >= 1 && limit <= 10_000,
-        () => "a number from 1 to 10000"
-      ),
       Flag.withDefault(10)
     ),
     pathPrefix: Flag.String("path-prefix").pipe(
