@@ -14,6 +14,7 @@ import { hasProperty } from "effect/Predicate"
 import * as Schema from "effect/Schema"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { NoIndex } from "@strata/search/Search"
+import * as WriteHindrance from "./internal/writeHindrance.ts"
 import { Output } from "./Output.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -63,6 +64,28 @@ export class NotAnIndex extends Schema.TaggedClass<NotAnIndex>("@strata/cli/Data
 }
 
 /**
+ * The file, its folder or its file system may only be read. SQLite keeps the files `-wal` and `-shm` in that folder, which
+ * a search makes too where they are missing.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class ReadOnly extends Schema.TaggedClass<ReadOnly>("@strata/cli/DatabaseFile/ReadOnly")("ReadOnly", {
+  file: Schema.String,
+  what: WriteHindrance.Hindrance
+}) {
+  get message(): string {
+    return `the index ${this.file} cannot be used: ${readOnlyWords[this.what]}`
+  }
+}
+
+const readOnlyWords: Readonly<Record<WriteHindrance.Hindrance, string>> = {
+  File: "it is read-only for this user",
+  Folder: "its folder is read-only for this user, and SQLite writes there even to read",
+  FileSystem: "its file system is read-only, and SQLite writes there even to read"
+}
+
+/**
  * SQLite refuses the file: it is no database, cannot be opened, is locked for too long, or its disk is full. `detail` is
  * SQLite's own word.
  *
@@ -84,7 +107,7 @@ export class Unusable extends Schema.TaggedClass<Unusable>("@strata/cli/Database
  */
 export class DatabaseFileError extends Schema.TaggedError<DatabaseFileError>("@strata/cli/DatabaseFileError")(
   "DatabaseFileError",
-  { reason: Schema.Union([Missing, NotFound, NotAnIndex, Unusable]) }
+  { reason: Schema.Union([Missing, NotFound, NotAnIndex, ReadOnly, Unusable]) }
 ) {
   override get message(): string {
     return this.reason.message
@@ -124,12 +147,12 @@ export const existing = Effect.fnUntraced(function* (
  */
 export const existingOrNew = Effect.fnUntraced(function* (
   given: Option.Option<string>
-): Effect.fn.Return<string, PlatformError, FileSystem.FileSystem | Path.Path> {
+): Effect.fn.Return<string, DatabaseFileError | PlatformError, FileSystem.FileSystem | Path.Path> {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   if (Option.isSome(given)) {
     const file = path.resolve(given.value)
-    yield* fs.makeDirectory(path.dirname(file), { recursive: true })
+    yield* creating(file)(fs.makeDirectory(path.dirname(file), { recursive: true }))
     return file
   }
   const from = path.resolve(".")
@@ -138,10 +161,11 @@ export const existingOrNew = Effect.fnUntraced(function* (
     return found.value
   }
   const folder = path.join(from, folderName)
-  yield* fs.makeDirectory(folder, { recursive: true })
+  const file = path.join(folder, fileName)
+  yield* creating(file)(fs.makeDirectory(folder, { recursive: true }))
   // So that the index of a working copy is never committed with it.
-  yield* fs.writeFileString(path.join(folder, ".gitignore"), "*\n")
-  return path.join(folder, fileName)
+  yield* creating(file)(fs.writeFileString(path.join(folder, ".gitignore"), "*\n"))
+  return file
 })
 
 /**
@@ -175,12 +199,21 @@ export const naming = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, Exclude<E, SqlError | NoIndex> | DatabaseFileError, R> =>
   Effect.mapError(effect, (error) => {
-    if (isSqlError(error)) return new DatabaseFileError({ reason: new Unusable({ file, detail: detailOf(error) }) })
+    if (isSqlError(error)) return unusable(file, error)
     if (hasProperty(error, "_tag") && error._tag === "NoIndex") {
       return new DatabaseFileError({ reason: new NotAnIndex({ file }) })
     }
     return error as Exclude<E, SqlError | NoIndex>
   })
+
+/**
+ * What SQLite could not write, or not open, as it may only be read; `undefined` for another error.
+ *
+ * @since 0.1.0
+ * @category combinators
+ */
+export const becauseReadOnly = (file: string, error: SqlError): DatabaseFileError | undefined =>
+  WriteHindrance.isSuspected(error.reason.cause) ? readOnly(file) : undefined
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
@@ -188,6 +221,20 @@ export const naming = <A, E, R>(
 
 const folderName = ".strata"
 const fileName = "strata.db"
+
+const unusable = (file: string, error: SqlError): DatabaseFileError =>
+  becauseReadOnly(file, error) ?? new DatabaseFileError({ reason: new Unusable({ file, detail: detailOf(error) }) })
+
+const readOnly = (file: string): DatabaseFileError | undefined => {
+  const what = WriteHindrance.find(file)
+  return what === undefined ? undefined : new DatabaseFileError({ reason: new ReadOnly({ file, what }) })
+}
+
+/** Says in place of what the system says of a folder that it cannot be made where all is read-only. */
+const creating =
+  (file: string) =>
+  <A, R>(effect: Effect.Effect<A, PlatformError, R>): Effect.Effect<A, PlatformError | DatabaseFileError, R> =>
+    Effect.mapError(effect, (error) => readOnly(file) ?? error)
 
 /** The words of SQLite itself say more than those around them. */
 const detailOf = ({ message, reason: { cause } }: SqlError): string =>

@@ -5,6 +5,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseFileError } from "../../DatabaseFile.ts"
 import type { DoctorCheck } from "../../Results.ts"
 import { duration } from "../lines.ts"
 import { sqlDetail } from "../sqlDetail.ts"
@@ -23,7 +24,7 @@ export interface Checks {
   readonly fails: (check: string, reason: string, detail: string) => void
 }
 
-export type CheckError = SqlError | CacheError | PostgresClientError
+export type CheckError = SqlError | CacheError | PostgresClientError | DatabaseFileError
 
 export const make = (subject: DoctorCheck["subject"]): Checks => {
   const list: Array<DoctorCheck> = []

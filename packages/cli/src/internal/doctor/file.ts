@@ -1,9 +1,11 @@
 import * as Search from "@strata/search/Search"
 import * as SqliteClient from "@strata/sqlite/SqliteClient"
+import type { PostgresClientError } from "@strata/strata/PostgresClient"
 import * as Effect from "effect/Effect"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Database } from "../../Database.ts"
+import * as DatabaseFile from "../../DatabaseFile.ts"
 import * as Reader from "../../Reader.ts"
 import { sqlDetail } from "../sqlDetail.ts"
 import * as Checks from "./checks.ts"
@@ -13,7 +15,7 @@ export const examine = Effect.fnUntraced(function* (checks: Checks.Checks, datab
   const opened = Effect.flatMap(Reader.make(database), (sql) =>
     Effect.map(sql`SELECT sqlite_version()`.values, ([row]) => ({ sql, version: String(row?.[0]) }))
   )
-  const found = yield* checks.ask("open", opened, ({ version }) => `SQLite ${version}`)
+  const found = yield* checks.ask("open", named(database.name, opened), ({ version }) => `SQLite ${version}`)
   if (found === undefined) return
   const { sql } = found
   yield* checks.ask("latency", Checks.median(sql`SELECT count(*) FROM sqlite_schema`), Checks.tellMillis)
@@ -30,8 +32,13 @@ export const examine = Effect.fnUntraced(function* (checks: Checks.Checks, datab
     "index",
     `there is one, of ${roots.success.length === 1 ? "1 directory" : `${roots.success.length} directories`}`
   )
-  yield* checks.ask("write", tryOut(database.name), () => "it can be written")
+  yield* checks.ask("write", named(database.name, tryOut(database.name)), () => "it can be written")
 }, Effect.scoped)
+
+const named = <A, R>(file: string, effect: Effect.Effect<A, SqlError | PostgresClientError, R>) =>
+  Effect.mapError(effect, (error) =>
+    error._tag === "SqlError" ? (DatabaseFile.becauseReadOnly(file, error) ?? error) : error
+  )
 
 const tryOut = (filename: string): Effect.Effect<void, SqlError> =>
   Effect.gen(function* () {
