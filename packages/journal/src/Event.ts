@@ -102,8 +102,9 @@ export const make = <const Type extends string, A>(type: Type, schema: Schema.Co
     make: (payload, options) => ({
       type,
       identity: options?.identity,
-      encode: Effect.suspend(() => encode()(payload)).pipe(
-        Effect.mapError(
+      encode: Effect.suspend(() =>
+        Effect.mapErrorEager(
+          encode()(payload),
           (error) => new JournalError({ reason: new EncodeFailed({ type, detail: error.issue.toString() }) })
         )
       )

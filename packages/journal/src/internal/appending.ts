@@ -11,23 +11,25 @@ import type { Redactor } from "../Redaction.ts"
 import * as Text from "@strata/durable/Text"
 
 /** The one point at which payloads are encoded, and redacted. */
-export const encode = Effect.fnUntraced(function* (
+export const encode = (
   redactor: typeof Redactor.Service,
   event: NewEvent
-): Effect.fn.Return<StoredEvent, JournalError> {
+): Effect.Effect<StoredEvent, JournalError> => {
   const { identity = null, type } = event
   if (type === "" || !Text.isStorable(type) || (identity !== null && !Text.isStorable(identity))) {
     const detail = "type and identity have to be well-formed Unicode without NUL, and the type not empty"
-    return yield* new JournalError({ reason: new EncodeFailed({ type: type.toWellFormed(), detail }) })
+    return Effect.fail(new JournalError({ reason: new EncodeFailed({ type: type.toWellFormed(), detail }) }))
   }
-  const payload = CanonicalJson.encodeResult(redactor.redact(type, yield* event.encode))
-  if (Result.isFailure(payload)) {
-    return yield* new JournalError({ reason: new EncodeFailed({ type, detail: payload.failure.message }) })
-  }
-  // A type holds no line break, so the two cannot run into each other.
-  const digest = identity === null ? null : Digest.sha256(`${JSON.stringify(type)}\n${payload.success}`)
-  return { type, payload: payload.success, identity, digest }
-})
+  return Effect.flatMap(event.encode, (encoded) => {
+    const payload = CanonicalJson.encodeResult(redactor.redact(type, encoded))
+    if (Result.isFailure(payload)) {
+      return Effect.fail(new JournalError({ reason: new EncodeFailed({ type, detail: payload.failure.message }) }))
+    }
+    // A type holds no line break, so the two cannot run into each other.
+    const digest = identity === null ? null : Digest.sha256(`${JSON.stringify(type)}\n${payload.success}`)
+    return Effect.succeed({ type, payload: payload.success, identity, digest })
+  })
+}
 
 /** What is to be appended, and how to give every event its place once that is done. */
 export interface Plan {

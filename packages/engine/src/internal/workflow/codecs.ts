@@ -64,15 +64,17 @@ const make = (workflow: Workflow.Any): Codecs => {
         ),
         (encoded) => toText("payload", encoded ?? null, executionId)
       ),
-    decodePayload: (run) =>
-      Effect.mapBothEager(
-        Effect.suspend(() => decodePayload(JSON.parse(run.payload))),
-        {
-          onFailure: (error) =>
-            fail(run.executionId, new NotDecodable({ what: "payload", detail: error.issue.toString() })),
-          onSuccess: (value) => value as object
-        }
-      ),
+    decodePayload: (run) => {
+      const refused = (detail: string) => fail(run.executionId, new NotDecodable({ what: "payload", detail }))
+      return Effect.flatMapEager(
+        Effect.fromResult(Result.try({ try: () => JSON.parse(run.payload), catch: () => refused("no JSON") })),
+        (json) =>
+          Effect.mapBothEager(decodePayload(json), {
+            onFailure: (error) => refused(error.issue.toString()),
+            onSuccess: (value) => value as object
+          })
+      )
+    },
     encodeResult: ({ captured, exit }, executionId) => {
       const tag = captured ? "complete" : "cut"
       const encoding = Exit.isSuccess(exit)

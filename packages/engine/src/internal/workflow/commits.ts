@@ -4,10 +4,9 @@ import type { NewEvent } from "@strata/journal/Event"
 import type { Journal, JournalError } from "@strata/journal/Journal"
 import type { StreamName } from "@strata/journal/StreamName"
 import * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import type * as Schema from "effect/Schema"
 import type { SqlError } from "effect/sql/SqlError"
 import type { ClockStore, NewClock } from "../../ClockStore.ts"
@@ -31,7 +30,7 @@ export type Change =
   | {
       readonly _tag: "Record"
       readonly executionId: string
-      readonly outcome: Claimed & ActivityOutcome
+      readonly outcome: Claimed & ActivityOutcome & { readonly digest: Digest.Digest }
       readonly how: RunEvents.Outcome
       readonly consumed: ReadonlyArray<string>
     }
@@ -143,15 +142,14 @@ export const make = (parts: Parts): Commits => {
     )
 
   const submit = <A>(change: Change): Effect.Effect<A, Failure> =>
-    Effect.flatMap(Effect.serviceOption(WriteTransaction), (within) => {
-      if (Option.isSome(within)) return nested<A>(parts, change)
-      const done = Deferred.makeUnsafe<A, Failure>()
-      pending.push({ change, settle: (exit) => void Deferred.doneUnsafe(done, exit as Exit.Exit<A, Failure>) })
-      if (!draining) {
+    Effect.contextWith((context) => {
+      if (Context.getOrUndefined(context, WriteTransaction) !== undefined) return nested<A>(parts, change)
+      return Effect.callback<A, Failure>((resume) => {
+        pending.push({ change, settle: (exit) => resume(exit as Exit.Exit<A, Failure>) })
+        if (draining) return
         draining = true
         parts.fork(drain)
-      }
-      return Deferred.await(done)
+      })
     })
 
   return {
@@ -222,19 +220,28 @@ class Told {
   }
 }
 
-/** The changes of a kind, with their places. */
-const only = <Tag extends Change["_tag"]>(
-  changes: ReadonlyArray<Change>,
-  tag: Tag
-): ReadonlyArray<Of<Tag> & { readonly place: number }> => {
-  const found: Array<Of<Tag> & { readonly place: number }> = []
-  for (const [place, change] of changes.entries()) {
-    if (change._tag === tag) found.push({ ...(change as Of<Tag>), place })
-  }
-  return found
+/** A change, and its place among those of the write. */
+interface Placed<Tag extends Change["_tag"]> {
+  readonly change: Of<Tag>
+  readonly place: number
 }
 
-type Placed<Tag extends Change["_tag"]> = ReadonlyArray<Of<Tag> & { readonly place: number }>
+type ByKind = { readonly [Tag in Change["_tag"]]: ReadonlyArray<Placed<Tag>> }
+
+const byKind = (changes: ReadonlyArray<Change>): ByKind => {
+  const kinds: { readonly [Tag in Change["_tag"]]: Array<Placed<Change["_tag"]>> } = {
+    Start: [],
+    Record: [],
+    Suspend: [],
+    Complete: [],
+    Signal: [],
+    Schedule: [],
+    Wake: []
+  }
+  for (const [place, change] of changes.entries()) kinds[change._tag].push({ change, place })
+  // Each list has the changes of its own kind only.
+  return kinds as ByKind
+}
 
 const inWrite = Effect.fnUntraced(function* (
   parts: Parts,
@@ -243,14 +250,14 @@ const inWrite = Effect.fnUntraced(function* (
   const { clocks, deferreds, journal, store } = parts
   const now = yield* Clock.currentTimeMillis
   const told = new Told(changes.length)
-  yield* start(parts, now, only(changes, "Start"), told)
-  yield* record(store, now, only(changes, "Record"), told)
-  yield* suspend(store, now, only(changes, "Suspend"), told)
-  yield* complete(store, now, only(changes, "Complete"), told)
-  const scheduled = only(changes, "Schedule")
-  if (scheduled.length > 0) yield* clocks.schedule(scheduled.map(({ clock }) => clock))
-  yield* signal(parts, only(changes, "Signal"), told)
-  yield* wake(parts, now, only(changes, "Wake"), told)
+  const kinds = byKind(changes)
+  if (kinds.Start.length > 0) yield* start(parts, now, kinds.Start, told)
+  if (kinds.Record.length > 0) yield* record(store, now, kinds.Record, told)
+  if (kinds.Suspend.length > 0) yield* suspend(store, now, kinds.Suspend, told)
+  if (kinds.Complete.length > 0) yield* complete(store, now, kinds.Complete, told)
+  if (kinds.Schedule.length > 0) yield* clocks.schedule(kinds.Schedule.map(({ change }) => change.clock))
+  if (kinds.Signal.length > 0) yield* signal(parts, kinds.Signal, told)
+  if (told.wakes.length > 0 || kinds.Wake.length > 0) yield* wake(parts, now, kinds.Wake, told)
   if (told.consumed.length > 0) yield* deferreds.consume(told.consumed)
   if (told.events.size > 0)
     yield* journal.appendAll(Array.from(told.events, ([stream, events]) => ({ stream, events })))
@@ -261,15 +268,19 @@ const inWrite = Effect.fnUntraced(function* (
 
 type Store = RunStore["Service"]
 
-const start = Effect.fnUntraced(function* ({ store, woken }: Parts, now: number, changes: Placed<"Start">, told: Told) {
-  if (changes.length === 0) return
+const start = Effect.fnUntraced(function* (
+  { store, woken }: Parts,
+  now: number,
+  changes: ReadonlyArray<Placed<"Start">>,
+  told: Told
+) {
   const runs = yield* store.start(
     now,
-    changes.map(({ run }) => run)
+    changes.map(({ change }) => change.run)
   )
   const rows = new Map(runs.map((run) => [run.executionId, run]))
-  for (const { place, run } of changes) {
-    const { executionId, owner, parent, payload, workflow } = run
+  for (const { change, place } of changes) {
+    const { executionId, owner, parent, payload, workflow } = change.run
     const row = rows.get(executionId)
     told.results[place] = row
     if (row === undefined) continue
@@ -281,31 +292,40 @@ const start = Effect.fnUntraced(function* ({ store, woken }: Parts, now: number,
   }
 })
 
-const record = Effect.fnUntraced(function* (store: Store, now: number, changes: Placed<"Record">, told: Told) {
-  if (changes.length === 0) return
+const record = Effect.fnUntraced(function* (
+  store: Store,
+  now: number,
+  changes: ReadonlyArray<Placed<"Record">>,
+  told: Told
+) {
   const places = yield* store.record(
     now,
-    changes.map(({ outcome }) => outcome)
+    changes.map(({ change }) => change.outcome)
   )
   const kept = new Set(places)
-  for (const [i, { consumed, executionId, how, outcome, place }] of changes.entries()) {
+  for (const [i, { change, place }] of changes.entries()) {
     told.results[place] = kept.has(i)
     if (!kept.has(i)) continue
+    const { consumed, executionId, how, outcome } = change
     told.consume(executionId, consumed)
-    const { attempt, name } = outcome
-    const digest = Digest.Digest.make(outcome.digest)
+    const { attempt, digest, name } = outcome
     told.tell(executionId, RunEvents.ActivityCompleted.make({ name, attempt, outcome: how, digest }))
   }
 })
 
-const suspend = Effect.fnUntraced(function* (store: Store, now: number, changes: Placed<"Suspend">, told: Told) {
-  if (changes.length === 0) return
+const suspend = Effect.fnUntraced(function* (
+  store: Store,
+  now: number,
+  changes: ReadonlyArray<Placed<"Suspend">>,
+  told: Told
+) {
   const runs = yield* store.suspend(
     now,
-    changes.map(({ suspension }) => suspension)
+    changes.map(({ change }) => change.suspension)
   )
   const rows = new Map(runs.map((run) => [run.id, run]))
-  for (const { consumed, executionId, place, suspension } of changes) {
+  for (const { change, place } of changes) {
+    const { consumed, executionId, suspension } = change
     const row = rows.get(suspension.id)
     told.results[place] = row
     if (row === undefined) continue
@@ -314,14 +334,19 @@ const suspend = Effect.fnUntraced(function* (store: Store, now: number, changes:
   }
 })
 
-const complete = Effect.fnUntraced(function* (store: Store, now: number, changes: Placed<"Complete">, told: Told) {
-  if (changes.length === 0) return
+const complete = Effect.fnUntraced(function* (
+  store: Store,
+  now: number,
+  changes: ReadonlyArray<Placed<"Complete">>,
+  told: Told
+) {
   const { completed, waiting } = yield* store.complete(
     now,
-    changes.map(({ result }) => result)
+    changes.map(({ change }) => change.result)
   )
   const ids = new Set(completed)
-  for (const { clocks, consumed, executionId, how, place, result } of changes) {
+  for (const { change, place } of changes) {
+    const { clocks, consumed, executionId, how, result } = change
     told.results[place] = ids.has(result.id)
     if (!ids.has(result.id)) continue
     told.announce = true
@@ -332,9 +357,14 @@ const complete = Effect.fnUntraced(function* (store: Store, now: number, changes
   for (const executionId of waiting) told.wakes.push({ executionId, explicit: false })
 })
 
-const signal = Effect.fnUntraced(function* ({ deferreds, signalled }: Parts, changes: Placed<"Signal">, told: Told) {
-  if (changes.length === 0) return
-  const kept = yield* deferreds.complete(changes.map(({ executionId, exit, name }) => ({ executionId, name, exit })))
+const signal = Effect.fnUntraced(function* (
+  { deferreds, signalled }: Parts,
+  changes: ReadonlyArray<Placed<"Signal">>,
+  told: Told
+) {
+  const kept = yield* deferreds.complete(
+    changes.map(({ change: { executionId, exit, name } }) => ({ executionId, name, exit }))
+  )
   for (const { executionId, first, name } of kept) {
     if (!first) continue
     told.wakes.push({ executionId, explicit: false })
@@ -346,14 +376,14 @@ const signal = Effect.fnUntraced(function* ({ deferreds, signalled }: Parts, cha
 const wake = Effect.fnUntraced(function* (
   { store, waker, woken }: Parts,
   now: number,
-  changes: Placed<"Wake">,
+  changes: ReadonlyArray<Placed<"Wake">>,
   told: Told
 ) {
-  const wakes = [...told.wakes, ...changes.map(({ wake }) => wake)]
-  if (wakes.length === 0) return
+  const wakes = [...told.wakes, ...changes.map(({ change }) => change.wake)]
   const rows = yield* store.wake(now, wakes, waker())
   const running = new Set(rows.map(({ executionId }) => executionId))
-  for (const { event, wake } of changes) {
+  for (const { change } of changes) {
+    const { event, wake } = change
     if (running.has(wake.executionId)) told.tell(wake.executionId, event)
   }
   const { owner } = waker()

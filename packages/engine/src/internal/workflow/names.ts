@@ -8,12 +8,14 @@ import * as Names from "../names.ts"
  */
 export const check = (workflow: string, executionId: string, names: ReadonlyArray<string>): Effect.Effect<void> => {
   const invalid = names.find((name) => !Names.isName(name))
-  if (invalid === undefined) return Effect.void
-  return Effect.die(
+  return invalid === undefined ? Effect.void : refuse(workflow, executionId, invalid)
+}
+
+export const refuse = (workflow: string, executionId: string, name: string): Effect.Effect<never> =>
+  Effect.die(
     new WorkflowError({
       workflow: workflow.toWellFormed(),
       executionId: executionId.toWellFormed(),
-      reason: new InvalidName({ name: invalid.toWellFormed() })
+      reason: new InvalidName({ name: name.toWellFormed() })
     })
   )
-}

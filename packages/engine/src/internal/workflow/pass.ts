@@ -45,8 +45,10 @@ export const run = Effect.fnUntraced(function* (
   pass.fiber = yield* registered.execute(payload.value, executionId).pipe(
     Effect.onExit((exit) => applyInterruption(live, pass, exit)),
     Workflow.intoResult,
-    Effect.provideContext(
-      Context.make(WorkflowEngine, parts.engine()).pipe(
+    // Added one by one, as merging contexts copies all that is there.
+    Effect.updateContext((context: Context.Context<never>) =>
+      context.pipe(
+        Context.add(WorkflowEngine, parts.engine()),
         Context.add(WorkflowInstance, instance),
         Context.add(Lives.CurrentRun, { live, pass })
       )

@@ -14,6 +14,7 @@ import type { DurableClock } from "../../ClockStore.ts"
 import type { Completion as Stored, DeferredStore } from "../../DeferredStore.ts"
 import type { RunStore, StoredRun, Waker } from "../../RunStore.ts"
 import { DuplicateName, NoStepCache, OutsideRun, StorageFailed, WorkflowError } from "../../WorkflowError.ts"
+import { isName } from "../names.ts"
 import * as CachedActivity from "./cached.ts"
 import { type Commits, type Failure, isRefusal } from "./commits.ts"
 import * as Exits from "./exits.ts"
@@ -51,11 +52,14 @@ export const make = (
   fired: fired(parts)
 })
 
-/** The run that `executionId` names, if the fiber is part of it. */
+/** The run that `executionId` names, if the fiber with this context is part of it. */
+const runIn = (context: Context.Context<never>, executionId: string): CurrentRun["Service"] | undefined => {
+  const current = Context.getOrUndefined(context, CurrentRun)
+  return current?.live.executionId === executionId ? current : undefined
+}
+
 const currentRun = (executionId: string): Effect.Effect<CurrentRun["Service"] | undefined> =>
-  Effect.map(Effect.serviceOption(CurrentRun), (current) =>
-    Option.isSome(current) && current.value.live.executionId === executionId ? current.value : undefined
-  )
+  Effect.contextWith((context) => Effect.succeed(runIn(context, executionId)))
 
 /** Whether an instance is the body's own, or a copy of it, and not that of an activity. */
 const isBody = (pass: Pass, instance: WorkflowInstance["Service"]): boolean => pass.instance.scope === instance.scope
@@ -71,64 +75,76 @@ const cutOff = (f: () => void): Effect.Effect<never> =>
 // activities
 // ---------------------------------------------------------------------------------------------------------------------
 
-const activityExecute = (parts: Parts): Encoded["activityExecute"] =>
-  Effect.fnUntraced(function* (activity, attempt) {
-    const { commits, runs } = parts
-    const instance = yield* WorkflowInstance
-    const current = yield* currentRun(instance.executionId)
-    const { executionId, workflow } = instance
-    const fail = (reason: WorkflowError["reason"]) =>
-      Effect.die(new WorkflowError({ workflow: workflow._tag, executionId, reason }))
-    if (current === undefined) return yield* fail(new OutsideRun({}))
-    yield* Names.check(workflow._tag, executionId, [activity.name])
-    const { live, pass } = current
-    const key = stepKey(activity.name, attempt)
-    const own = isBody(pass, instance)
-    if (own) {
-      if (pass.used.has(key)) {
-        return yield* fail(new DuplicateName({ kind: "activity", name: activity.name, attempt }))
+const activityExecute =
+  (parts: Parts): Encoded["activityExecute"] =>
+  (activity, attempt) =>
+    Effect.contextWith((context: Context.Context<WorkflowInstance>) => {
+      const instance = Context.get(context, WorkflowInstance)
+      const { executionId, workflow } = instance
+      const refuse = (reason: WorkflowError["reason"]) =>
+        Effect.die(new WorkflowError({ workflow: workflow._tag, executionId, reason }))
+      const current = runIn(context, executionId)
+      if (current === undefined) return refuse(new OutsideRun({}))
+      if (!isName(activity.name)) return Names.refuse(workflow._tag, executionId, activity.name)
+      const { live, pass } = current
+      const key = stepKey(activity.name, attempt)
+      const own = isBody(pass, instance)
+      if (own) {
+        if (pass.used.has(key)) return refuse(new DuplicateName({ kind: "activity", name: activity.name, attempt }))
+        pass.used.add(key)
       }
-      pass.used.add(key)
-    }
-    const stored = live.outcomes?.get(key)
-    if (stored !== undefined) return new Workflow.Complete({ exit: Exits.activity.decode(stored) })
-    // A pending interruption replays the body only to have its compensations, so that nothing new may run. These run
-    // once it has taken effect.
-    if (live.lost || (live.interrupted !== "none" && !instance.interrupted)) return new Workflow.Suspended({})
-    const inner = WorkflowInstance.initial(workflow, executionId)
-    inner.interrupted = instance.interrupted
-    const result = yield* run(parts, activity, inner).pipe(
-      // Another branch of this body, or its retry, may run it again when it left no outcome.
-      Effect.onExit((exit) =>
-        Effect.sync(() => {
-          if (own && (Exit.isFailure(exit) || exit.value._tag === "Suspended")) pass.used.delete(key)
-        })
+      const stored = live.outcomes?.get(key)
+      if (stored !== undefined) return Effect.succeed(new Workflow.Complete({ exit: Exits.activity.decode(stored) }))
+      // A pending interruption replays the body only to have its compensations, so that nothing new may run. These run
+      // once it has taken effect.
+      if (live.lost || (live.interrupted !== "none" && !instance.interrupted)) {
+        return Effect.succeed(new Workflow.Suspended({}))
+      }
+      const inner = WorkflowInstance.initial(workflow, executionId)
+      inner.interrupted = instance.interrupted
+      const result = Effect.onExitPrimitive(run(parts, activity, inner), (exit) => {
+        // Another branch of this body, or its retry, may run it again when it left no outcome.
+        if (own && (Exit.isFailure(exit) || exit.value._tag === "Suspended")) pass.used.delete(key)
+        return undefined
+      })
+      return Effect.flatMap(result, (result) =>
+        result._tag === "Suspended"
+          ? Effect.succeed(result)
+          : keep(parts, live, { name: activity.name, attempt, workflow: workflow._tag }, result)
       )
-    )
-    if (result._tag === "Suspended") return result
-    const exit = Exits.activity.encode(result.exit)
-    const kept = yield* Effect.uninterruptible(
-      Effect.tap(
-        commits.record({
-          executionId,
-          outcome: {
-            id: live.id,
-            fence: live.run.fence,
-            name: activity.name,
-            attempt,
-            exit,
-            digest: Digest.sha256(exit)
-          },
-          how: Exits.outcome(result.exit),
-          consumed: takeConsumed(live)
-        }),
-        (kept) => Effect.sync(() => kept && live.outcomes?.set(key, exit))
-      )
-    ).pipe(Effect.catch(stallOrFail(runs, live, workflow._tag, executionId, "activityExecute")))
-    if (!kept) return yield* cutOff(() => runs.lose(live))
-    // A replay gets what is stored, so the first run does too.
-    return Exit.isSuccess(result.exit) ? result : new Workflow.Complete({ exit: Exits.activity.decode(exit) })
+    })
+
+/** Commits the outcome of an activity, and gives what replays of the body will find. */
+const keep = (
+  { commits, runs }: Parts,
+  live: Live,
+  { attempt, name, workflow }: { readonly name: string; readonly attempt: number; readonly workflow: string },
+  result: Workflow.Complete<unknown, unknown>
+): Effect.Effect<Workflow.Result<unknown, unknown>> => {
+  const { executionId } = live
+  const exit = Exits.activity.encode(result.exit)
+  const digest = Digest.sha256(exit)
+  const recorded = commits.record({
+    executionId,
+    outcome: { id: live.id, fence: live.run.fence, name, attempt, exit, digest },
+    how: Exits.outcome(result.exit),
+    consumed: takeConsumed(live)
   })
+  const remembered = Effect.map(recorded, (kept) => {
+    if (kept) live.outcomes?.set(stepKey(name, attempt), exit)
+    return kept
+  })
+  return Effect.matchEffect(Effect.uninterruptible(remembered), {
+    onFailure: stallOrFail(runs, live, workflow, executionId, "activityExecute"),
+    onSuccess: (kept) => {
+      if (!kept) return cutOff(() => runs.lose(live))
+      // A replay gets what is stored, so the first run does too.
+      return Effect.succeed(
+        Exit.isSuccess(result.exit) ? result : new Workflow.Complete({ exit: Exits.activity.decode(exit) })
+      )
+    }
+  })
+}
 
 const run = (parts: Parts, activity: Activity.Any, instance: WorkflowInstance["Service"]) =>
   Effect.provideService(Workflow.intoResult(bodyOf(parts, activity, instance)), WorkflowInstance, instance)
