@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { load, type Run, timed } from "../Harness.ts"
 
-/** Workflows per second. DBOS is launched once in a process, so its set-up is shared by all runs of a case. */
+/** Workflows per second. There is one DBOS in a process, so its set-up is shared by all runs of a case. */
 export const workflowsPerSecond = (options: {
   readonly url: Redacted.Redacted
   readonly workflows: number
@@ -22,7 +22,8 @@ export const workflowsPerSecond = (options: {
     )
     yield* Effect.acquireRelease(
       Effect.promise(() => DBOS.launch()),
-      () => Effect.promise(() => DBOS.shutdown())
+      // Each case registers its workflows anew.
+      () => Effect.promise(() => DBOS.shutdown({ deregister: true }))
     )
     const run: Run = Effect.map(
       timed(
