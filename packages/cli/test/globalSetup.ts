@@ -1,6 +1,6 @@
 import * as Postgres from "../../durable/src/testing/postgres.ts"
 import { execFileSync } from "node:child_process"
-import { chmodSync, cpSync, mkdtempSync, rmSync } from "node:fs"
+import { cpSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -13,8 +13,6 @@ const fileOf = (path: string): string => fileURLToPath(new URL(path, import.meta
  */
 export const setup = async (): Promise<() => Promise<void>> => {
   const folder = mkdtempSync(join(tmpdir(), "strata-program-"))
-  // For the tests that start it as another user.
-  chmodSync(folder, 0o755)
   execFileSync(process.execPath, [fileOf("../../../scripts/bundle.mjs"), join(folder, "dist", "bundle")])
   cpSync(fileOf("../bin"), join(folder, "bin"), { recursive: true })
   cpSync(fileOf("../package.json"), join(folder, "package.json"))
