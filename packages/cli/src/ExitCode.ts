@@ -11,8 +11,8 @@ import * as Schema from "effect/Schema"
  * - `usage`: nothing was done, as the command line is wrong: an option, a query, or a directory that does not exist. One
  *   line says why.
  * - `environment`: the command line is right, but its circumstances do not allow it: there is no index, the database
- *   cannot be used, a directory cannot be read or is suddenly empty, or an indexed one inside
- *   of it is gone. One line says why and names the file.
+ *   cannot be used, a directory cannot be read or is suddenly empty, or an indexed one inside of it is gone. One line says
+ *   why and names the file.
  * - `bug`: the program has a fault (`EX_SOFTWARE` of `sysexits.h`).
  * - `interrupted`: ended by SIGINT (128 + 2, as a shell counts it).
  *
