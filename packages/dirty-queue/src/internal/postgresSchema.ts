@@ -66,7 +66,8 @@ const earliest = (lane: number): string => {
  * - Rows are locked in the order of path and registration wherever several are, so that writers do not deadlock.
  * - A claim leaves its rows where they are in the index by `ready_at`, and says in `held_until` until when: it changes no
  *   indexed column, so that the row needs no new entry in any index as long as its page has room (a HOT update), which
- *   would be more than a third of what a claim costs. As a row is ready from the end of its lease, `coalesce(held_until,
+ *   would be more than a third of what a claim costs. Pages are filled to less than half, since a claimed row is wider by
+ *   the two columns: of pages filled to half, every tenth claimed row has to leave. As a row is ready from the end of its lease, `coalesce(held_until,
  *   ready_at)` is what other stores have in `ready_at`. That is never less than its place, so whoever looks for the first
  *   ready rows may stop where it has found them, and passes over those that are held. Where these are many they are moved.
  */
@@ -129,7 +130,7 @@ export const migrationsPostgres: MigrationSet = {
         UNIQUE (registration, path),
         CHECK (ready_at IS NOT NULL OR last_error IS NOT NULL)
       ) WITH (
-        fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.02,
+        fillfactor = 45, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.02,
         autovacuum_vacuum_insert_scale_factor = 0.05
       )`,
       `CREATE INDEX strata_dirty_ready ON strata_dirty (registration, lane, ready_at, id) WHERE ready_at IS NOT NULL`,
