@@ -340,6 +340,24 @@ describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
     }).pipe(Effect.provide(Tiers.postgres()))
   )
 
+  it.live("has room for every claimed row on its page", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const long = Array.from(numbered(500), (name) => `${"folder/".repeat(30)}${name}`)
+      yield* register()
+      yield* putAll(...numbered(1000), ...long)
+      const updates = DurableWriter.write(
+        Effect.gen(function* () {
+          assert.lengthOf(yield* claim(1500), 1500)
+          return yield* sql`SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_xact_user_tables
+            WHERE relid = 'strata_dirty'::regclass`.values
+        }),
+        readCommitted
+      )
+      assert.deepStrictEqual(yield* updates, [[1500n, 1500n]])
+    }).pipe(Effect.provide(Tiers.postgres()))
+  )
+
   it.live("looks at few rows that others hold, however many they are", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -67,9 +67,10 @@ const earliest = (lane: number): string => {
  * - A claim leaves its rows where they are in the index by `ready_at`, and says in `held_until` until when: it changes no
  *   indexed column, so that the row needs no new entry in any index as long as its page has room (a HOT update), which
  *   would be more than a third of what a claim costs. Pages are filled to less than half, since a claimed row is wider by
- *   the two columns: of pages filled to half, every tenth claimed row has to leave. As a row is ready from the end of its lease, `coalesce(held_until,
- *   ready_at)` is what other stores have in `ready_at`. That is never less than its place, so whoever looks for the first
- *   ready rows may stop where it has found them, and passes over those that are held. Where these are many they are moved.
+ *   the two columns: of pages filled to half, every tenth claimed row has to leave. As a row is ready from the end of its
+ *   lease, `coalesce(held_until, ready_at)` is what other stores have in `ready_at`. That is never less than its place, so
+ *   whoever looks for the first ready rows may stop where it has found them, and passes over those that are held. Where
+ *   these are many they are moved.
  */
 export const migrationsPostgres: MigrationSet = {
   name: "dirty_queue",
