@@ -24,6 +24,7 @@ import type { WorkflowEngineOptions } from "../../WorkflowEngineSql.ts"
 import * as Codecs from "./codecs.ts"
 import * as Commits from "./commits.ts"
 import * as Completions from "./completions.ts"
+import * as DeferredExits from "./deferredExits.ts"
 import type { Live, Registered } from "./live.ts"
 import * as Names from "./names.ts"
 import * as Ownership from "./ownership.ts"
@@ -213,7 +214,7 @@ export const make = Effect.fnUntraced(function* (
 
   const steps = Steps.make({ commits, runs, deferreds, store, waker, woken, signalled, cache })
 
-  const engine = WorkflowEngine.makeUnsafe({
+  const encoded: WorkflowEngine.Encoded = {
     register: (workflow, execute) =>
       guarded(
         Effect.gen(function* () {
@@ -244,6 +245,10 @@ export const make = Effect.fnUntraced(function* (
     deferredResult: (deferred) => guarded(steps.deferredResult(deferred)),
     deferredDone: (options) => guarded(steps.deferredDone(options)),
     scheduleClock: (workflow, options) => guarded(steps.scheduleClock(workflow, options))
+  }
+  const engine = WorkflowEngine.WorkflowEngine.of({
+    ...WorkflowEngine.makeUnsafe(encoded),
+    deferredResult: DeferredExits.decoded(encoded.deferredResult)
   })
 
   yield* Effect.addFinalizer(() =>

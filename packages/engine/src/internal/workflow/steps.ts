@@ -172,22 +172,34 @@ const takeConsumed = (live: Live): ReadonlyArray<string> => {
 // deferreds
 // ---------------------------------------------------------------------------------------------------------------------
 
-const deferredResult = ({ deferreds, runs }: Parts): Encoded["deferredResult"] =>
-  Effect.fnUntraced(function* (deferred) {
-    const { executionId, workflow } = yield* WorkflowInstance
-    yield* Names.check(workflow._tag, executionId, [deferred.name])
-    const current = yield* currentRun(executionId)
-    const live = current?.live
-    const known = live?.deferreds.get(deferred.name)
-    if (live !== undefined && known !== undefined) return Option.some(consume(live, deferred.name, known))
-    const stored = yield* deferreds
-      .get({ executionId, name: deferred.name })
-      .pipe(Effect.catch(stallOrFail(runs, live, workflow._tag, executionId, "deferredResult")))
-    if (Option.isNone(stored)) return Option.none()
-    const completion = toCompletion(stored.value)
-    live?.deferreds.set(deferred.name, completion)
-    return Option.some(live === undefined ? completion.exit : consume(live, deferred.name, completion))
-  })
+const deferredResult =
+  (parts: Parts): Encoded["deferredResult"] =>
+  (deferred) =>
+    Effect.contextWith((context: Context.Context<WorkflowInstance>) => {
+      const { executionId, workflow } = Context.get(context, WorkflowInstance)
+      if (!isName(deferred.name)) return Names.refuse(workflow._tag, executionId, deferred.name)
+      const live = runIn(context, executionId)?.live
+      const known = live?.deferreds.get(deferred.name)
+      return live !== undefined && known !== undefined
+        ? Effect.succeed(Option.some(consume(live, deferred.name, known)))
+        : storedResult(parts, live, workflow._tag, executionId, deferred.name)
+    })
+
+const storedResult = Effect.fnUntraced(function* (
+  { deferreds, runs }: Parts,
+  live: Live | undefined,
+  workflow: string,
+  executionId: string,
+  name: string
+) {
+  const stored = yield* deferreds
+    .get({ executionId, name })
+    .pipe(Effect.catch(stallOrFail(runs, live, workflow, executionId, "deferredResult")))
+  if (Option.isNone(stored)) return Option.none()
+  const completion = toCompletion(stored.value)
+  live?.deferreds.set(name, completion)
+  return Option.some(live === undefined ? completion.exit : consume(live, name, completion))
+})
 
 export const toCompletion = (stored: Stored): Completion => ({
   exit: Exits.deferred.decode(stored.exit),
