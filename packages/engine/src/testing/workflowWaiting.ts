@@ -5,6 +5,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as PersistedQueue from "effect/persistence/PersistedQueue"
+import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
@@ -66,6 +67,43 @@ export const workflowWaiting = <E>(tier: WorkflowTier<E>): void => {
         Effect.gen(function* () {
           yield* Harness.open(Gate, Flow, yield* Flow.executionId({ id: "a" }), "early")
           assert.strictEqual(yield* Flow.execute({ id: "a" }), "early")
+        })
+      )
+    }))
+
+  test("what a deferred succeeded with is decoded, nothing is undefined, and what does not fit is a defect", ({
+    start
+  }) =>
+    Effect.gen(function* () {
+      const Flow = Harness.define("Decoded")
+      const When = DurableDeferred.make("when", {
+        success: Schema.Struct({ at: Schema.Date, by: Schema.Redacted(Schema.String) })
+      })
+      const Nothing = DurableDeferred.make("nothing")
+      const Wrong = DurableDeferred.make("wrong", { success: Schema.Int })
+      const process = yield* start(
+        Flow.toLayer(() =>
+          Effect.gen(function* () {
+            const { at, by } = yield* DurableDeferred.await(When)
+            const nothing = yield* DurableDeferred.await(Nothing)
+            const exit = yield* Effect.exit(DurableDeferred.await(Wrong))
+            const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : undefined
+            return [at.getTime(), Redacted.value(by), String(nothing), Schema.isSchemaError(defect)].join(" ")
+          })
+        )
+      )
+      yield* process.run(
+        Effect.gen(function* () {
+          const executionId = yield* Flow.executionId({ id: "a" })
+          const tokenOf = <S extends Schema.Constraint, E extends Schema.Constraint>(
+            deferred: DurableDeferred.DurableDeferred<S, E>
+          ) => DurableDeferred.tokenFromExecutionId(deferred, { workflow: Flow, executionId })
+          const value = { at: new Date(86_400_000), by: Redacted.make("me") }
+          yield* DurableDeferred.succeed(When, { token: tokenOf(When), value })
+          yield* DurableDeferred.succeed(Nothing, { token: tokenOf(Nothing), value: undefined })
+          const asText = DurableDeferred.make(Wrong.name, { success: Schema.String })
+          yield* DurableDeferred.succeed(asText, { token: tokenOf(Wrong), value: "one" })
+          assert.strictEqual(yield* Flow.execute({ id: "a" }), "86400000 me undefined true")
         })
       )
     }))
