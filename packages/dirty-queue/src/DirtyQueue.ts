@@ -100,7 +100,8 @@ export interface Claim extends Hints {
   readonly version: number
   /** Names the call of `claim`. */
   readonly lease: number
-  /** Names the row. */
+  /** Names the row, with `path` or with `id`. */
+  readonly registration: number
   readonly id: number
   readonly lane: Lane
   /** Deliveries since the last change, this one included. */

@@ -51,20 +51,19 @@ export interface StorageFilter {
  */
 export interface StoredClaim extends Pick<
   RowState,
-  "id" | "path" | "version" | "op" | "cid" | "mtime" | "seq" | "lane" | "attempts" | "queuedAt"
+  "id" | "registration" | "path" | "version" | "op" | "cid" | "mtime" | "seq" | "lane" | "attempts" | "queuedAt"
 > {
   readonly lease: number
 }
 
 /**
- * What an answer to a claim has to name: the row, the version it was given out with, and the token of the claim.
+ * What an answer to a claim has to name: the row, the version it was given out with, and the token of the claim. A
+ * backend finds the row by its id, or by its registration and path.
  *
  * @since 0.1.0
  * @category models
  */
-export interface Receipt {
-  readonly id: number
-  readonly version: number
+export interface Receipt extends Pick<RowState, "id" | "registration" | "path" | "version"> {
   readonly lease: number
 }
 

@@ -314,7 +314,7 @@ describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
     )
   })
 
-  it.live("claims what it needs to look at and no more, before and after ANALYZE", () =>
+  it.live("claims and acks what it needs to look at and no more, before and after ANALYZE", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* register()
@@ -327,7 +327,9 @@ describe.skipIf(!Postgres.isAvailable())("Postgres", () => {
             ([row]) => Number(row?.[0] ?? 0)
           )
           const before = yield* count
-          assert.strictEqual((yield* claim(10)).length, 10)
+          const claimed = yield* claim(10)
+          assert.strictEqual(claimed.length, 10)
+          assert.deepStrictEqual(new Set(yield* ack(...claimed)), new Set(["Done"]))
           yield* DirtyQueue.DirtyQueue.use((queue) => queue.nextReadyAt({ follower: search, scope: home }))
           yield* DirtyQueue.DirtyQueue.use((queue) => queue.readyScopes({ follower: search }))
           return (yield* count) - before

@@ -174,7 +174,9 @@ const take = Effect.fnUntraced(function* (d1: D1.D1, now: number, options: Claim
     ...(plan.credit === undefined ? [] : [d1.prepare(plan.credit[0], [registration, plan.credit[1]])])
   ])
   const rows = results.slice(1 + burials.length, 1 + burials.length + takings.length).flatMap((rows) => D1.values(rows))
-  const claims: ReadonlyArray<StoredClaim> = rows.filter((row) => row[3] !== null).map(toClaim)
+  const claims: ReadonlyArray<StoredClaim> = rows
+    .filter((row) => row[3] !== null)
+    .map((row) => toClaim(registration, row))
   const dead = results.slice(1, 1 + burials.length).reduce((sum, rows) => sum + rows.length, 0)
   return { claims: claims.toSorted(byPlace), dead: dead + rows.length - claims.length }
 })

@@ -4,21 +4,18 @@ import * as Effect from "effect/Effect"
 import type * as Migrator from "effect/sql/Migrator"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { DirtyQueueStorage, Receipt, StorageFilter, StoredClaim } from "../DirtyQueueStorage.ts"
+import type {
+  Answer,
+  DirtyQueueStorage,
+  Receipt,
+  StorageFilter,
+  StoredClaim,
+  StoredFailure
+} from "../DirtyQueueStorage.ts"
 import { operation } from "./operation.ts"
 import { migrationsPostgres } from "./postgresSchema.ts"
 import * as Statements from "./postgresStatements.ts"
-import {
-  byPlace,
-  chunkSize,
-  encodeFailure,
-  encodeReceipt,
-  firstOfEach,
-  toAnswers,
-  toCounts,
-  toRegistration,
-  toRow
-} from "./storedRows.ts"
+import { byPlace, chunkSize, firstOfEach, toAnswers, toCounts, toRegistration, toRow } from "./storedRows.ts"
 
 export const make: Effect.Effect<DirtyQueueStorage, SqlError | Migrator.MigrationError, SqlClient.SqlClient> =
   Effect.gen(function* () {
@@ -124,16 +121,17 @@ const claim = Effect.fnUntraced(function* (
   ])
   const summary = rows.find((row) => row[0] === null)
   if (summary === undefined) return undefined
-  const token = Rows.integerOrNull(summary[2]) ?? 0
-  const claims = rows.filter((row) => row[0] !== null).map(claimOf(token))
+  const claims = rows.filter((row) => row[0] !== null).map(claimOf(summary))
   return { now: Rows.integer(summary[9]), claims: claims.toSorted(byPlace), dead: Rows.integer(summary[8]) }
 })
 
-/** All claims of one call have one token. */
-const claimOf =
-  (lease: number) =>
-  (row: Rows.Values): StoredClaim => ({
+/** All claims of one call have one token, and are of one registration. */
+const claimOf = (summary: Rows.Values) => {
+  const lease = Rows.integerOrNull(summary[2]) ?? 0
+  const registration = Rows.integer(summary[6])
+  return (row: Rows.Values): StoredClaim => ({
     id: Rows.integer(row[0]),
+    registration,
     path: Rows.text(row[1]),
     version: Rows.integer(row[2]),
     lease,
@@ -145,6 +143,23 @@ const claimOf =
     attempts: Rows.integer(row[8]),
     queuedAt: Rows.integer(row[9])
   })
+}
+
+/** Ids tell rows of one registration apart. Nearly always all receipts are of one. */
+const ofEachRegistration = <A extends Receipt>(
+  receipts: ReadonlyArray<A>,
+  answer: (registration: number, own: ReadonlyArray<A>) => Effect.Effect<ReadonlyArray<Answer>, SqlError>
+): Effect.Effect<ReadonlyArray<Answer>, SqlError> => {
+  const groups = Array.from(Map.groupBy(receipts, (receipt) => receipt.registration))
+  if (groups.length === 1) return answer(...groups[0]!)
+  const given = Effect.forEach(groups, ([registration, own]) =>
+    Effect.map(answer(registration, own), (answers) => answers.map((answer, i) => [own[i], answer] as const))
+  )
+  return Effect.map(given, (given) => {
+    const answers = new Map<Receipt | undefined, Answer>(given.flat())
+    return receipts.map((receipt) => answers.get(receipt) ?? "Lost")
+  })
+}
 
 /** Of receipts of one claim those whose ids are among the ones that are gone, with their versions. */
 const removedOf = (receipts: ReadonlyArray<Receipt>, ids: unknown): ReadonlyArray<Rows.Values> => {
@@ -152,26 +167,36 @@ const removedOf = (receipts: ReadonlyArray<Receipt>, ids: unknown): ReadonlyArra
   return receipts.filter(({ id }) => gone.has(id)).map(({ id, version }) => [id, version])
 }
 
+const encodeReceipt = ({ lease, path }: Receipt) => [path, lease]
+
+const encodeFailure = ({ dead, delay, error, lease, path }: StoredFailure) => [path, lease, error, dead, delay]
+
 const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "release" | "renew"> => {
-  /** Runs one statement for a batch of receipts; its rows start with the id and the version that it met. */
+  /** Runs one statement for receipts of a registration; its rows start with the id and the version that it met. */
   const settle = <A extends Receipt>(
     statement: string,
+    registration: number,
     receipts: ReadonlyArray<A>,
     encode: (receipt: A) => ReadonlyArray<unknown>,
     parameters: ReadonlyArray<unknown>
-  ) => Rows.inChunks(receipts, chunkSize, (chunk) => run(statement, [JSON.stringify(chunk.map(encode)), ...parameters]))
+  ) =>
+    Rows.inChunks(receipts, chunkSize, (chunk) =>
+      run(statement, [registration, JSON.stringify(chunk.map(encode)), ...parameters])
+    )
 
   const settleAll = (statement: string, receipts: ReadonlyArray<Receipt>, parameters: ReadonlyArray<unknown>) =>
-    Effect.map(settle(statement, receipts, encodeReceipt, parameters), (rows) => toAnswers(receipts, rows))
+    ofEachRegistration(receipts, (registration, own) =>
+      Effect.map(settle(statement, registration, own, encodeReceipt, parameters), (rows) => toAnswers(own, rows))
+    )
 
   /** Deletes what no change has come in for; nearly always all receipts are of one claim, and all of its rows go. */
-  const remove = (receipts: ReadonlyArray<Receipt>) =>
+  const remove = (registration: number, receipts: ReadonlyArray<Receipt>) =>
     Effect.map(
       Effect.forEach(
         Map.groupBy(receipts, (receipt) => receipt.lease),
         ([lease, claimed]) =>
           Rows.inChunks(claimed, chunkSize, (chunk) =>
-            Effect.map(run(Statements.ack, [`{${chunk.map((receipt) => receipt.id).join(",")}}`, lease]), ([row]) =>
+            Effect.map(run(Statements.ack, [registration, chunk.map((receipt) => receipt.path), lease]), ([row]) =>
               removedOf(chunk, row?.[0])
             )
           )
@@ -180,21 +205,29 @@ const answers = (run: Rows.Run): Pick<DirtyQueueStorage, "ack" | "fail" | "relea
     )
 
   return {
-    ack: Effect.fnUntraced(function* (receipts) {
-      const done = yield* remove(receipts)
-      if (done.length === receipts.length) {
-        return receipts.map(() => "Done" as const)
-      }
-      return toAnswers(receipts, [...done, ...(yield* settle(Statements.ackSuperseded, receipts, encodeReceipt, []))])
-    }),
+    ack: (receipts) =>
+      ofEachRegistration(
+        receipts,
+        Effect.fnUntraced(function* (registration, own) {
+          const done = yield* remove(registration, own)
+          if (done.length === own.length) return own.map(() => "Done" as const)
+          const freed = yield* settle(Statements.ackSuperseded, registration, own, encodeReceipt, [])
+          return toAnswers(own, [...done, ...freed])
+        })
+      ),
 
     fail: Effect.fnUntraced(function* (now, failures, { maxAttempts, minInterval }) {
-      const rows = yield* settle(Statements.fail, firstOfEach(failures), encodeFailure, [
-        now,
-        maxAttempts,
-        now + minInterval
-      ])
-      return { answers: toAnswers(failures, rows), dead: rows.filter((row) => row[2] === 1).length }
+      let dead = 0
+      const answers = yield* ofEachRegistration(
+        failures,
+        Effect.fnUntraced(function* (registration, own) {
+          const parameters = [now, maxAttempts, now + minInterval]
+          const rows = yield* settle(Statements.fail, registration, firstOfEach(own), encodeFailure, parameters)
+          dead += rows.filter((row) => row[2] === 1).length
+          return toAnswers(own, rows)
+        })
+      )
+      return { answers, dead }
     }),
 
     release: (now, receipts, delay) => settleAll(Statements.release, receipts, [now, delay]),

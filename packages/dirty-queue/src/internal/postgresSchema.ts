@@ -107,9 +107,10 @@ export const migrationsPostgres: MigrationSet = {
       )`,
       `INSERT INTO strata_registry (id, epoch) VALUES (1, 0)`,
 
-      // Columns of a fixed width come first, widest ones before the others, so that rows have no gaps.
+      // Columns of a fixed width come first, widest ones before the others, so that rows have no gaps. Nothing looks
+      // for a row by its id, which tells the order of insertion: an index by it would be a twentieth of what a path costs.
       `CREATE TABLE strata_dirty (
-        id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        id BIGINT GENERATED ALWAYS AS IDENTITY,
         registration BIGINT NOT NULL,
         version BIGINT NOT NULL CHECK (version > 0),
         since BIGINT NOT NULL CHECK (since <= version),
@@ -128,7 +129,7 @@ export const migrationsPostgres: MigrationSet = {
         path TEXT COLLATE "C" NOT NULL CHECK (path <> ''),
         cid TEXT COLLATE "C" CHECK (cid IS NULL OR op = 'put'),
         last_error TEXT COLLATE "C" CHECK ((last_error IS NULL) = (failed_at IS NULL)),
-        UNIQUE (registration, path),
+        PRIMARY KEY (registration, path),
         CHECK (ready_at IS NOT NULL OR last_error IS NOT NULL)
       ) WITH (
         fillfactor = 45, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0.02,
@@ -267,7 +268,7 @@ export const migrationsPostgres: MigrationSet = {
       END $$`,
 
       // One row without an id, which has the token as its version, counts as its attempts what died in place of being
-      // claimed, and has the time as its place; and one for each claim. None at all without a registration. The token is
+      // claimed, and has the time as its place and the registration as its seq; and one for each claim. None at all without a registration. The token is
       // drawn when all rows are locked, so it is greater than their versions.
       `CREATE FUNCTION strata_dirty_claim(
         a_follower TEXT, a_scope TEXT, given_at BIGINT, wanted INTEGER, lease_for BIGINT, max_attempts INTEGER,
@@ -336,22 +337,23 @@ export const migrationsPostgres: MigrationSet = {
         version := token;
         attempts := died;
         queued_at := now;
+        seq := r.id;
         RETURN NEXT;
       END $$`,
 
-      // Deletes what no change has come in for, locked in the order of path first, and gives the ids.
-      `CREATE FUNCTION strata_dirty_ack(ids BIGINT[], token BIGINT) RETURNS BIGINT[] LANGUAGE plpgsql ${ordered} AS $$
+      // Deletes what no change has come in for, and gives the ids. The rows are found, and locked, in the order of the only
+      // index that has their paths.
+      `CREATE FUNCTION strata_dirty_ack(a_registration BIGINT, paths TEXT[], token BIGINT) RETURNS BIGINT[]
+      LANGUAGE plpgsql ${ordered} AS $$
       DECLARE
-        places TID[];
         done BIGINT[];
       BEGIN
-        SELECT array_agg(m.place), array_agg(m.id) INTO places, done FROM (
-          SELECT d.ctid AS place, d.id, d.version FROM strata_dirty AS d
-          WHERE d.id = ANY (ids) AND d.lease = token
-          ORDER BY d.path, d.registration FOR UPDATE
-        ) AS m
-        WHERE m.version < token;
-        DELETE FROM strata_dirty AS d WHERE d.ctid = ANY (places);
+        WITH gone AS (
+          DELETE FROM strata_dirty AS d
+          WHERE d.registration = a_registration AND d.path = ANY (paths) AND d.lease = token AND d.version < token
+          RETURNING d.id
+        )
+        SELECT array_agg(gone.id) INTO done FROM gone;
         RETURN done;
       END $$`
     ]

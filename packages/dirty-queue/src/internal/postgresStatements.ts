@@ -2,9 +2,8 @@ import { channel, currentTime, refreshed, registryLock } from "./postgresSchema.
 
 /*
  * Every statement is one fixed text, so that the driver finds it prepared, and batches are arrays or one JSON parameter.
- * What answers claims locks its rows by path and registration first, as changes do. Within one statement it then finds them
- * by their ids, never by their places: where a lock was waited for, the row has a new one, which the statement does not
- * see.
+ * What answers claims locks its rows by path first, as changes do. Within one statement it then finds them by their paths,
+ * never by their places: where a lock was waited for, the row has a new one, which the statement does not see.
  *
  * A row that is held is ready from `held_until`, see the schema.
  */
@@ -102,17 +101,19 @@ export const announce = `SELECT pg_notify('${channel}', current_schema())`
 
 /**
  * Parameters: follower, scope, now or `null` for the time of the database, limit, length of the lease, greatest number of
- * attempts, share of the backfill. The row without an id has the token as its version, what died as its attempts, and the
- * time as its place.
+ * attempts, share of the backfill. The row without an id has the token as its version, what died as its attempts, the time
+ * as its place, and the registration as its seq.
  */
 export const claim = `
 SELECT id, path, version, op, cid, mtime, seq, lane, attempts, queued_at
 FROM strata_dirty_claim($1, $2, $3::BIGINT, $4::INTEGER, $5::BIGINT, $6::INTEGER, $7::INTEGER)`
 
-/** Parameters: ids as an array, lease. Gives the ids of the rows that are gone, as an array. */
-export const ack = `SELECT strata_dirty_ack($1::BIGINT[], $2::BIGINT)`
+/** Parameters: registration, paths as an array, lease. Gives the ids of the rows that are gone, as an array. */
+export const ack = `SELECT strata_dirty_ack($1::BIGINT, $2::TEXT[], $3::BIGINT)`
 
-/** Frees what {@link ack} left because a change came in. Parameter: `[[id, version, lease], …]` as JSON. */
+/**
+ * Frees what {@link ack} left because a change came in. Parameters: registration, `[[path, lease], …]` as JSON.
+ */
 export const ackSuperseded = answer(
   "",
   `since = d.lease + 1,
@@ -126,58 +127,58 @@ export const ackSuperseded = answer(
 )
 
 /**
- * Parameters: `[[id, version, lease, error, dead, delay], …]` as JSON, now, greatest number of attempts, the retry
- * floor.
+ * Parameters: registration, `[[path, lease, error, dead, delay], …]` as JSON, now, greatest number of attempts, the
+ * retry floor.
  */
 export const fail = answer(
-  ", r ->> 3 AS error, (r ->> 4)::BOOLEAN AS dead, (r ->> 5)::BIGINT AS delay",
+  ", r ->> 2 AS error, (r ->> 3)::BOOLEAN AS dead, (r ->> 4)::BIGINT AS delay",
   `ready_at = CASE
-    WHEN d.version > d.lease THEN greatest(d.queued_at, $4::BIGINT)
-    WHEN j.dead OR d.attempts >= $3::INTEGER THEN NULL
-    ELSE greatest($2::BIGINT + j.delay, $4::BIGINT)
+    WHEN d.version > d.lease THEN greatest(d.queued_at, $5::BIGINT)
+    WHEN j.dead OR d.attempts >= $4::INTEGER THEN NULL
+    ELSE greatest($3::BIGINT + j.delay, $5::BIGINT)
   END,
   queued_at = CASE
-    WHEN d.version > d.lease THEN greatest(d.queued_at, $4::BIGINT)
-    WHEN j.dead OR d.attempts >= $3::INTEGER THEN d.queued_at
-    ELSE greatest($2::BIGINT + j.delay, $4::BIGINT)
+    WHEN d.version > d.lease THEN greatest(d.queued_at, $5::BIGINT)
+    WHEN j.dead OR d.attempts >= $4::INTEGER THEN d.queued_at
+    ELSE greatest($3::BIGINT + j.delay, $5::BIGINT)
   END,
   held_until = NULL,
   lease = NULL,
-  retry_floor = $4::BIGINT,
-  failed_at = $2::BIGINT,
+  retry_floor = $5::BIGINT,
+  failed_at = $3::BIGINT,
   last_error = j.error`,
   ", (d.ready_at IS NULL)::INTEGER"
 )
 
-/** Parameters: `[[id, version, lease], …]` as JSON, now, delay. */
+/** Parameters: registration, `[[path, lease], …]` as JSON, now, delay. */
 export const release = answer(
   "",
-  `ready_at = CASE WHEN d.version > d.lease OR $3::BIGINT <= 0 THEN d.queued_at ELSE $2::BIGINT + $3::BIGINT END,
-  queued_at = CASE WHEN d.version > d.lease OR $3::BIGINT <= 0 THEN d.queued_at ELSE $2::BIGINT + $3::BIGINT END,
+  `ready_at = CASE WHEN d.version > d.lease OR $4::BIGINT <= 0 THEN d.queued_at ELSE $3::BIGINT + $4::BIGINT END,
+  queued_at = CASE WHEN d.version > d.lease OR $4::BIGINT <= 0 THEN d.queued_at ELSE $3::BIGINT + $4::BIGINT END,
   attempts = CASE WHEN d.version > d.lease THEN d.attempts ELSE greatest(d.attempts - 1, 0) END,
   held_until = NULL,
   lease = NULL`
 )
 
-/** Parameters: `[[id, version, lease], …]` as JSON, the new end of the lease. */
+/** Parameters: registration, `[[path, lease], …]` as JSON, the new end of the lease. */
 export const renew = answer(
   "",
-  `ready_at = CASE WHEN d.version > d.lease THEN d.queued_at ELSE least(d.ready_at, $2::BIGINT) END,
-  held_until = CASE WHEN d.version > d.lease THEN NULL ELSE $2::BIGINT END,
+  `ready_at = CASE WHEN d.version > d.lease THEN d.queued_at ELSE least(d.ready_at, $3::BIGINT) END,
+  held_until = CASE WHEN d.version > d.lease THEN NULL ELSE $3::BIGINT END,
   lease = CASE WHEN d.version > d.lease THEN NULL ELSE d.lease END`
 )
 
 /** Gives back every claim, as a release without a delay does. */
 export const releaseAll = `
 WITH held AS MATERIALIZED (
-  SELECT id FROM strata_dirty WHERE lease IS NOT NULL ORDER BY path, registration FOR UPDATE
+  SELECT registration, path FROM strata_dirty WHERE lease IS NOT NULL ORDER BY path, registration FOR UPDATE
 )
 UPDATE strata_dirty AS d SET
   ready_at = d.queued_at,
   attempts = CASE WHEN d.version > d.lease THEN d.attempts ELSE greatest(d.attempts - 1, 0) END,
   held_until = NULL,
   lease = NULL
-FROM held WHERE d.id = held.id AND d.lease IS NOT NULL`
+FROM held WHERE d.registration = held.registration AND d.path = held.path AND d.lease IS NOT NULL`
 
 // ---------------------------------------------------------------------------------------------------------------------
 // backfill and revival
@@ -236,11 +237,11 @@ ORDER BY r.id, d.path LIMIT $3::BIGINT`
 /** Parameters: now, then those of the filter. */
 export const stats = `
 SELECT r.follower,
-  count(d.id),
+  count(d.path),
   count(*) FILTER (WHERE coalesce(d.held_until, d.ready_at) <= $1::BIGINT),
   count(*) FILTER (WHERE d.ready_at > $1::BIGINT AND d.lease IS NULL),
   count(*) FILTER (WHERE coalesce(d.held_until, d.ready_at) > $1::BIGINT AND d.lease IS NOT NULL),
-  count(*) FILTER (WHERE d.id IS NOT NULL AND d.ready_at IS NULL),
+  count(*) FILTER (WHERE d.path IS NOT NULL AND d.ready_at IS NULL),
   count(*) FILTER (WHERE d.ready_at IS NOT NULL AND d.last_error IS NOT NULL),
   count(*) FILTER (WHERE d.ready_at IS NOT NULL AND d.lane = 1),
   min(d.dirty_at) FILTER (WHERE d.ready_at IS NOT NULL)
@@ -259,14 +260,16 @@ export const nextReadyAt = `SELECT live, backfill FROM strata_dirty_earliest($1,
 function answer(columns: string, set: string, returning = ""): string {
   return `
 WITH j AS MATERIALIZED (
-  SELECT (r ->> 0)::BIGINT AS id, (r ->> 2)::BIGINT AS lease${columns} FROM jsonb_array_elements($1::JSONB) AS r
+  SELECT r ->> 0 AS path, (r ->> 1)::BIGINT AS lease${columns} FROM jsonb_array_elements($2::JSONB) AS r
 ), mine AS MATERIALIZED (
-  SELECT d.id FROM strata_dirty AS d JOIN j ON d.id = j.id AND d.lease = j.lease
-  ORDER BY d.path, d.registration FOR UPDATE OF d
+  SELECT d.path FROM strata_dirty AS d JOIN j ON d.path = j.path AND d.lease = j.lease
+  WHERE d.registration = $1::BIGINT
+  ORDER BY d.path FOR UPDATE OF d
 )
 UPDATE strata_dirty AS d SET
   ${set}
-FROM j WHERE d.id = j.id AND d.lease = j.lease AND j.id IN (SELECT id FROM mine)
+FROM j
+WHERE d.registration = $1::BIGINT AND d.path = j.path AND d.lease = j.lease AND j.path IN (SELECT path FROM mine)
 RETURNING d.id, d.version${returning}`
 }
 

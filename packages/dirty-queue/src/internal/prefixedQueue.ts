@@ -12,6 +12,7 @@ export const make = (queue: Queue, prefix: Prefix.Prefix): Queue => ({
   ...registry(queue, prefix),
   ...intake(queue, prefix),
   claim: claim(queue, prefix),
+  ...answers(queue, prefix),
   ...lists(queue, prefix)
 })
 
@@ -57,6 +58,16 @@ const claim = (queue: Queue, prefix: Prefix.Prefix): Queue["claim"] =>
     }
     return claimed.flatMap((claim) => named<Claim>(prefix, claim))
   })
+
+const answers = (queue: Queue, prefix: Prefix.Prefix): Pick<Queue, "ack" | "fail" | "release" | "renew"> => {
+  const whole = (claim: Claim): Claim => ({ ...claim, path: Prefix.add(prefix, claim.path) })
+  return {
+    ack: (claims) => queue.ack(claims.map(whole)),
+    fail: (failures) => queue.fail(failures.map((failure) => ({ ...failure, claim: whole(failure.claim) }))),
+    release: (claims, options) => queue.release(claims.map(whole), options),
+    renew: (claims, options) => queue.renew(claims.map(whole), options)
+  }
+}
 
 const lists = (queue: Queue, prefix: Prefix.Prefix): Pick<Queue, "pending" | "failing" | "deadLetters"> => {
   const inside = <A extends ListOptions>(options: A | undefined) => ({

@@ -225,6 +225,8 @@ const answers = <R>(parts: Parts<R>): Pick<Queue, "ack" | "fail" | "release" | "
             : Effect.succeed(Settings.millis(failure.delay)),
           (delay) => ({
             id: failure.claim.id,
+            registration: failure.claim.registration,
+            path: failure.claim.path,
             version: failure.claim.version,
             lease: failure.claim.lease,
             error: Text.toStorable(failure.error, errorLength),

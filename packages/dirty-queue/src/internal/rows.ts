@@ -30,6 +30,7 @@ export const toClaim = (follower: FollowerName, scope: Scope, row: StoredClaim):
   version: row.version,
   lease: row.lease,
   id: row.id,
+  registration: row.registration,
   op: row.op ?? undefined,
   cid: row.cid ?? undefined,
   mtime: row.mtime ?? undefined,

@@ -121,7 +121,7 @@ const claim = (run: Rows.Run): DirtyQueueStorage["claim"] =>
         ])
         const delivered = rows.filter((row) => row[3] !== null)
         for (const row of delivered) {
-          claims.push(toClaim(row))
+          claims.push(toClaim(registration, row))
         }
         taken += delivered.length
         dead += rows.length - delivered.length

@@ -78,8 +78,9 @@ export const toRegistration = (row: Rows.Values): StoredRegistration => ({
   servedAt: Rows.integer(row[4])
 })
 
-export const toClaim = (row: Rows.Values): StoredClaim => ({
+export const toClaim = (registration: number, row: Rows.Values): StoredClaim => ({
   id: Rows.integer(row[0]),
+  registration,
   path: Rows.text(row[1]),
   version: Rows.integer(row[2]),
   lease: Rows.integer(row[3]),

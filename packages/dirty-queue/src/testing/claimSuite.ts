@@ -11,7 +11,7 @@ import * as Option from "effect/Option"
 import * as TestClock from "effect/testing/TestClock"
 import { put } from "../Changelog.ts"
 import { ChangeSignal } from "../ChangeSignal.ts"
-import { type Claim, DirtyQueue, reader } from "../DirtyQueue.ts"
+import { type Answer, type Claim, DirtyQueue, reader } from "../DirtyQueue.ts"
 import {
   ack,
   claim,
@@ -30,6 +30,7 @@ import {
   search,
   type Services,
   tested,
+  thumbnails,
   type Tier,
   type Unjoined,
   type UnjoinedTier
@@ -114,6 +115,41 @@ export const claimSuite = <E>(name: string, given: Tier<E> | UnjoinedTier<E>): v
           const last = yield* claimOne
           assert.deepStrictEqual(yield* ack(last, old, old), ["Done", "Lost", "Lost"])
           assert.deepStrictEqual(yield* rows, [])
+        })
+      )
+    )
+
+    it.effect("answers claims of several followers in one call, in their order", () =>
+      run(
+        Effect.gen(function* () {
+          const queue = yield* DirtyQueue
+          yield* register()
+          yield* queue.register({ follower: thumbnails, scope: home })
+          yield* putAll("a", "b", "c")
+          const claimed = Effect.gen(function* () {
+            const ours = yield* claim()
+            const theirs = yield* queue.claim({ follower: thumbnails, scope: home, limit: 10 })
+            return ours.flatMap((claim, i) => [theirs[i]!, claim])
+          })
+          const all = Array.from({ length: 6 }, (): Answer => "Done")
+          assert.deepStrictEqual(yield* renew(...(yield* claimed)), all)
+          yield* queue.newEpoch
+          assert.deepStrictEqual(yield* release(...(yield* claimed)), all)
+          const failed = yield* claimed
+          assert.deepStrictEqual(yield* queue.fail(failed.map((claim) => ({ claim, error: "no", delay: 0 }))), all)
+          yield* TestClock.adjust("1 hour")
+          const last = yield* claimed
+          yield* queue.release(last.slice(1, 2))
+          yield* putAll("b")
+          assert.deepStrictEqual(yield* ack(...last), ["Done", "Lost", "Superseded", "Superseded", "Done", "Done"])
+          assert.deepStrictEqual(
+            (yield* rows).map((row) => [row.follower, row.path]),
+            [
+              [search, "a"],
+              [search, "b"],
+              [thumbnails, "b"]
+            ]
+          )
         })
       )
     )
