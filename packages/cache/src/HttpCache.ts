@@ -61,6 +61,11 @@ export interface Deadlines {
   readonly idleBytesPerSecond?: number | undefined
   /** Default 30 seconds. */
   readonly body?: Duration.Input | undefined
+  /**
+   * For a lookup in all, whatever it has to ask for, besides the time of the bytes that have arrived, at
+   * `minBytesPerSecond`. Default 30 seconds.
+   */
+  readonly lookup?: Duration.Input | undefined
   /** Default 65,536. */
   readonly minBytesPerSecond?: number | undefined
 }
@@ -155,5 +160,6 @@ const settings = (options: HttpCacheOptions): Settings => ({
   maxEntryBytes: options.maxEntryBytes ?? 16 * 1024 ** 2,
   maxBlobBytes: options.maxBlobBytes ?? 2 * 1024 ** 3,
   inlineBytes: options.inlineBytes ?? 16 * 1024,
+  lookup: Exchange.lookupLimits(options.deadlines),
   artifacts: options.artifacts ?? "exists"
 })

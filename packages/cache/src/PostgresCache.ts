@@ -53,6 +53,11 @@ export interface Deadlines {
   readonly connect?: Duration.Input | undefined
   /** For a statement, beside the time of its bytes, and that of a connection if one has to be opened. Default 15 seconds. */
   readonly response?: Duration.Input | undefined
+  /**
+   * For a lookup in all, whatever it has to ask for, besides the time of the bytes that have arrived, at
+   * `minBytesPerSecond`. Default 30 seconds.
+   */
+  readonly lookup?: Duration.Input | undefined
   /** What is on its way takes no longer than at this speed. Default 65,536. */
   readonly minBytesPerSecond?: number | undefined
 }
@@ -256,7 +261,7 @@ const connect = Effect.fnUntraced(function* (
   const { client, credentials, maxConnections, url } = options
   if (client !== undefined && url === undefined) {
     return yield* client.onDialectOrElse({
-      pg: () => Effect.succeed(Database.make(client, settings)),
+      pg: () => Effect.succeed(Database.make({ sql: client, cutter: () => Effect.void }, settings)),
       orElse: () => invalid(settings.tier, "the client is not one of Postgres")
     })
   }
@@ -276,6 +281,7 @@ const settingsOf = (options: PostgresCacheOptions): Effect.Effect<Settings, Cach
   if (schema !== undefined && (schema === "" || schema.includes("\0") || Buffer.byteLength(schema) > 63)) {
     return invalid(tier, "the schema is no name of at most 63 bytes")
   }
+  const minBytesPerSecond = deadlines?.minBytesPerSecond ?? 65_536
   return Effect.succeed({
     tier,
     schema,
@@ -283,7 +289,8 @@ const settingsOf = (options: PostgresCacheOptions): Effect.Effect<Settings, Cach
     readOnly: options.readOnly ?? false,
     connectMs: inMillis(deadlines?.connect ?? "5 seconds"),
     responseMs: inMillis(deadlines?.response ?? "15 seconds"),
-    minBytesPerSecond: deadlines?.minBytesPerSecond ?? 65_536,
+    minBytesPerSecond,
+    lookup: { lookupMs: inMillis(deadlines?.lookup ?? "30 seconds"), minBytesPerSecond },
     maxEntryBytes: options.maxEntryBytes ?? 16 * 1024 ** 2,
     maxBlobBytes: options.maxBlobBytes ?? 4 * 1024 ** 2,
     useGrainMs: inMillis(options.useGrain ?? "1 day"),

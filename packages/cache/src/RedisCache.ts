@@ -51,10 +51,15 @@ export interface Deadlines {
   /** Looking the name up, connecting, TLS, and signing in. Default 5 seconds. */
   readonly connect?: Duration.Input | undefined
   /**
-   * From a command to its answer, beside the time of the bytes that are on their way then. A connection on which it is
-   * passed gets no further commands. Default 15 seconds.
+   * From an answer to the next one while some are waited for, besides the time of its bytes and those of its command. A
+   * connection on which it is passed has failed for all that wait. Default 15 seconds.
    */
   readonly response?: Duration.Input | undefined
+  /**
+   * For a lookup in all, whatever it has to ask for, besides the time of the bytes that have arrived, at
+   * `minBytesPerSecond`. Default 30 seconds.
+   */
+  readonly lookup?: Duration.Input | undefined
   /** What is on its way takes no longer than at this speed. Default 65,536. */
   readonly minBytesPerSecond?: number | undefined
   /** How long a step cache waits, when it is made, to learn whether the server arbitrates. Default 1 second. */
@@ -244,6 +249,10 @@ const settingsOf = (options: RedisCacheOptions): Effect.Effect<Settings, CacheEr
     readOnly: options.readOnly ?? false,
     maxEntryBytes: options.maxEntryBytes ?? 16 * 1024 ** 2,
     maxBlobBytes: options.maxBlobBytes ?? 16 * 1024 ** 2,
+    lookup: {
+      lookupMs: Duration.toMillis(options.deadlines?.lookup ?? "30 seconds"),
+      minBytesPerSecond: deadlines(options.deadlines).minBytesPerSecond
+    },
     artifacts: options.artifacts ?? "exists"
   })
 }

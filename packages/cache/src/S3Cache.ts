@@ -241,6 +241,7 @@ const settingsOf = (options: S3CacheOptions): Effect.Effect<Settings, CacheError
     maxEntryBytes: options.maxEntryBytes ?? 16 * 1024 ** 2,
     maxBlobBytes: options.maxBlobBytes ?? 2 * 1024 ** 3,
     multipartBytes,
+    lookup: Exchange.lookupLimits(options.deadlines),
     artifacts: options.artifacts ?? "exists"
   })
 }

@@ -18,12 +18,12 @@ import type { SharedTier } from "./SharedTier.ts"
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * A tier that does not answer must not hold a command up for longer than a few seconds in all.
+ * A tier that does not answer, or not to the end, must not hold a command up for longer than a few seconds in all.
  *
  * @since 0.1.0
  * @category constants
  */
-export const deadlines = { connect: "1500 millis", response: "1500 millis" } as const
+export const deadlines = { connect: "1500 millis", response: "1500 millis", lookup: "2500 millis" } as const
 
 // ---------------------------------------------------------------------------------------------------------------------
 // constructors
@@ -49,7 +49,9 @@ export const make = (tier: SharedTier): Effect.Effect<Cache.Remote, CacheError> 
         remote(PostgresCache, { ...address, readOnly, deadlines })
       )
     case "s3":
-      return Effect.map(S3Cache.fromUrl(tier.url), (address) => remote(S3Cache, { ...address, readOnly, deadlines }))
+      return Effect.map(S3Cache.fromUrl(tier.url), (address) =>
+        remote(S3Cache, { ...address, readOnly, deadlines: httpDeadlines })
+      )
   }
 }
 

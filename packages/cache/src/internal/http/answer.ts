@@ -4,23 +4,27 @@ import * as Stream from "effect/Stream"
 import type { CacheError } from "../../CacheError.ts"
 import { Invalid, TooLarge } from "../../CacheError.ts"
 import type { Answer } from "./exchange.ts"
+import type { Received } from "./lookupTime.ts"
 import { failWith } from "../refusing.ts"
 
 /** What is read of a body that nobody wants, so that its connection can be kept: in bytes, and in milliseconds. */
 const drained = { size: 65_536, ms: 250 }
 
 /**
- * The whole of a body of at most `limit` bytes, which is never taken from what the server says.
+ * The whole of a body of at most `limit` bytes, which is never taken from what the server says. `received` is told of
+ * each part of it.
  */
 export const readAll = Effect.fnUntraced(function* (
   tier: string,
   answer: Answer,
-  limit: number
+  limit: number,
+  received: Received = () => {}
 ): Effect.fn.Return<Uint8Array, CacheError> {
   const chunks: Array<Uint8Array> = []
   let size = 0
   yield* Stream.runForEach(answer.body, (chunk) => {
     size += chunk.length
+    received(chunk.length)
     chunks.push(chunk)
     return size > limit ? failWith(new TooLarge({ tier, size, limit })) : Effect.void
   })

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import { Buffer } from "node:buffer"
-import type { CacheEntry } from "../../CacheEntry.ts"
+import type { CacheEntry, Recording } from "../../CacheEntry.ts"
 import type { CacheError } from "../../CacheError.ts"
 import { Invalid, Unsupported } from "../../CacheError.ts"
 import * as Lookup from "../../Lookup.ts"
@@ -14,6 +14,7 @@ import * as Answer from "./answer.ts"
 import * as Blobs from "./blobs.ts"
 import type { Client } from "./client.ts"
 import * as EntryMessage from "./entryMessage.ts"
+import * as LookupTime from "./lookupTime.ts"
 import type { Settings } from "./settings.ts"
 import { checkEntry, failWith } from "../refusing.ts"
 
@@ -37,21 +38,37 @@ const pathOf = (key: StepKey): string => `ac/${key}`
 const get = (client: Client, settings: Settings): Service["get"] =>
   Effect.fn("HttpCache.get")(function* (key, options) {
     yield* Effect.annotateCurrentSpan({ tier: settings.tier, key })
-    const bytes = yield* receiveMessage(client, settings, key)
-    if (Result.isFailure(bytes)) return Lookup.miss(bytes.failure)
-    const received = EntryMessage.decode(key, bytes.success)
-    if (Result.isFailure(received)) return Lookup.miss(received.failure)
-    const wanted = options?.recording
-    if (wanted !== undefined && wanted !== received.success.entry.metadata.recording) return Lookup.fenced
-    return yield* complete(client, settings, received.success)
+    return yield* LookupTime.within(settings.tier, settings.lookup, (received) =>
+      find({ client, settings, received }, key, options?.recording)
+    )
   })
 
-const receiveMessage = (client: Client, settings: Settings, key: StepKey): Effect.Effect<Part, CacheError> =>
+/** A lookup that is under way. */
+interface Looking {
+  readonly client: Client
+  readonly settings: Settings
+  readonly received: LookupTime.Received
+}
+
+const find = Effect.fnUntraced(function* (
+  looking: Looking,
+  key: StepKey,
+  wanted: Recording | undefined
+): Effect.fn.Return<Lookup.Lookup, CacheError> {
+  const bytes = yield* receiveMessage(looking, key)
+  if (Result.isFailure(bytes)) return Lookup.miss(bytes.failure)
+  const message = EntryMessage.decode(key, bytes.success)
+  if (Result.isFailure(message)) return Lookup.miss(message.failure)
+  if (wanted !== undefined && wanted !== message.success.entry.metadata.recording) return Lookup.fenced
+  return yield* complete(looking, message.success)
+})
+
+const receiveMessage = ({ client, received, settings }: Looking, key: StepKey): Effect.Effect<Part, CacheError> =>
   client.request("GET", pathOf(key)).pipe(
     Effect.flatMap((outcome): Effect.Effect<Part, CacheError> =>
       outcome._tag === "Absent"
         ? Effect.succeed(Result.fail({ _tag: "Absent" }))
-        : Effect.map(Answer.readAll(settings.tier, outcome.answer, settings.maxEntryBytes), Result.succeed)
+        : Effect.map(Answer.readAll(settings.tier, outcome.answer, settings.maxEntryBytes, received), Result.succeed)
     ),
     Effect.scoped,
     Effect.catchTag("CacheError", toMiss)
@@ -59,12 +76,12 @@ const receiveMessage = (client: Client, settings: Settings, key: StepKey): Effec
 
 /** Fetches the result unless it came along, and asks for the artifacts. */
 const complete = Effect.fnUntraced(function* (
-  client: Client,
-  settings: Settings,
-  received: EntryMessage.Received
+  looking: Looking,
+  message: EntryMessage.Received
 ): Effect.fn.Return<Lookup.Lookup, CacheError> {
-  const result = yield* receiveResult(client, settings, received)
-  const entry = Result.flatMap(result, (bytes) => EntryMessage.complete(received, bytes))
+  const { client, settings } = looking
+  const result = yield* receiveResult(looking, message)
+  const entry = Result.flatMap(result, (bytes) => EntryMessage.complete(message, bytes))
   if (Result.isFailure(entry)) return Lookup.miss(entry.failure)
   const { artifacts } = entry.success
   const gone = settings.artifacts === "exists" ? yield* Blobs.missing(client, artifacts) : []
@@ -74,14 +91,18 @@ const complete = Effect.fnUntraced(function* (
 })
 
 const receiveResult = (
-  client: Client,
-  { maxEntryBytes, tier }: Settings,
+  { client, received, settings: { maxEntryBytes, tier } }: Looking,
   { inlined, resultBlob }: EntryMessage.Received
 ): Effect.Effect<Part, CacheError> =>
   inlined !== undefined
     ? Effect.succeed(Result.succeed(inlined))
     : checkSize({ tier, maxBytes: maxEntryBytes }, resultBlob.size).pipe(
-        Effect.andThen(Stream.runCollect(Blobs.download(client, resultBlob))),
+        Effect.andThen(
+          Blobs.download(client, resultBlob).pipe(
+            Stream.tap((chunk) => Effect.sync(() => received(chunk.length))),
+            Stream.runCollect
+          )
+        ),
         Effect.map((chunks) => Result.succeed<Uint8Array>(Buffer.concat(chunks, resultBlob.size))),
         Effect.catchTag("CacheError", toMiss)
       )

@@ -14,6 +14,7 @@ import * as https from "node:https"
 import { CacheError, TimedOut, Unexpected, Unreachable } from "../../CacheError.ts"
 import type { Deadlines as DeadlineOptions } from "../../HttpCache.ts"
 import * as Check from "../checked.ts"
+import type { LookupLimits } from "./lookupTime.ts"
 import * as Pace from "./pace.ts"
 
 /** In milliseconds. */
@@ -38,6 +39,12 @@ export const toMillis = (options: DeadlineOptions = {}): Deadlines => ({
   idleBytesPerSecond: options.idleBytesPerSecond ?? 1024,
   bodyMs: Duration.toMillis(options.body ?? "30 seconds"),
   minBytesPerSecond: options.minBytesPerSecond ?? 65_536
+})
+
+/** What a lookup has of these options. */
+export const lookupLimits = (options: DeadlineOptions = {}): LookupLimits => ({
+  lookupMs: Duration.toMillis(options.lookup ?? "30 seconds"),
+  minBytesPerSecond: toMillis(options).minBytesPerSecond
 })
 
 export interface Connection {

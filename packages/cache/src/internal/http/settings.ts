@@ -1,3 +1,5 @@
+import type { LookupLimits } from "./lookupTime.ts"
+
 /** The options of the tier, with their defaults. Sizes in bytes. */
 export interface Settings {
   readonly tier: string
@@ -5,5 +7,6 @@ export interface Settings {
   readonly maxEntryBytes: number
   readonly maxBlobBytes: number
   readonly inlineBytes: number
+  readonly lookup: LookupLimits
   readonly artifacts: "exists" | "trust"
 }

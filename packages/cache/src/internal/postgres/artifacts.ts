@@ -5,11 +5,12 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { ArtifactStore, StoredBlob } from "../../ArtifactStore.ts"
 import type { Blob } from "../../CacheEntry.ts"
-import { ArtifactMissing, CacheError, Unexpected } from "../../CacheError.ts"
+import { ArtifactMissing, CacheError } from "../../CacheError.ts"
 import { checkSize, collect } from "../blobs.ts"
 import { checked } from "../checked.ts"
 import * as Blobs from "./blobs.ts"
 import type { Database } from "./database.ts"
+import * as Parts from "./parts.ts"
 import type { Settings } from "./settings.ts"
 import { checkWritable } from "../refusing.ts"
 
@@ -58,7 +59,7 @@ const get = (database: Database): Service["get"] => {
   const bounds = boundsOf(settings)
   return (blob) =>
     Stream.fromEffectDrain(checkSize(bounds, blob.size)).pipe(
-      Stream.concat(checked(settings.tier, blob, Stream.fromEffect(download(database, blob)))),
+      Stream.concat(checked(settings.tier, blob, download(database, blob))),
       Stream.tapError(({ reason }) => (reason._tag === "ArtifactCorrupt" ? discard(database, blob) : Effect.void)),
       Stream.withSpan("PostgresCache.getBlob", {
         attributes: { tier: settings.tier, digest: blob.digest, size: blob.size }
@@ -114,17 +115,12 @@ const touchGrainMs = 3_600_000
 const upload = ({ run, statements }: Database, blob: Blob, content: Uint8Array): Effect.Effect<void, CacheError> =>
   Effect.asVoid(run(statements.putBlob, [blob.digest, content], content.length))
 
-const download = ({ run, settings, statements }: Database, blob: Blob): Effect.Effect<Uint8Array, CacheError> =>
-  Effect.flatMap(run(statements.readBlob, [blob.digest, blob.size], blob.size), ([row]) => {
-    const { tier } = settings
-    if (row === undefined || Rows.integer(row[1]) !== blob.size) {
-      return Effect.fail(new CacheError({ reason: new ArtifactMissing({ tier, digests: [blob.digest] }) }))
-    }
-    const content = row[0]
-    return content instanceof Uint8Array
-      ? Effect.succeed(content)
-      : Effect.fail(new CacheError({ reason: new Unexpected({ tier, detail: "the content of a blob is no bytes" }) }))
-  })
+const download = (database: Database, { digest, size }: Blob): Stream.Stream<Uint8Array, CacheError> =>
+  Parts.parts(database, database.statements.readBlob, [digest, size], size).pipe(
+    Stream.catchTag("Gone", () =>
+      Stream.fail(new CacheError({ reason: new ArtifactMissing({ tier: database.settings.tier, digests: [digest] }) }))
+    )
+  )
 
 /** What was read wrong may be wrong there: then it is missing from now on, and sent again by the next put. */
 const discard = ({ run, settings, statements }: Database, { digest }: Blob): Effect.Effect<void> =>

@@ -6,6 +6,7 @@ import type * as Scope from "effect/Scope"
 import type * as SqlClient from "effect/sql/SqlClient"
 import { CacheError, Invalid, Unreachable, Unsupported } from "../../CacheError.ts"
 import type { Settings } from "./settings.ts"
+import * as Sockets from "./sockets.ts"
 
 /** Who this client is. */
 export interface Credentials {
@@ -19,17 +20,24 @@ export interface Connecting {
   readonly maxConnections: number
 }
 
+export interface Client {
+  readonly sql: SqlClient.SqlClient
+  /** Gives the effect that cuts the connections which are open now, with all that is on its way over them. */
+  readonly cutter: () => Effect.Effect<void>
+}
+
 /** A client that connects when it is first used. No error holds any part of the URL. */
 export const make = Effect.fnUntraced(function* (
   settings: Settings,
   { credentials, maxConnections, url }: Connecting
-): Effect.fn.Return<SqlClient.SqlClient, CacheError, Scope.Scope> {
+): Effect.fn.Return<Client, CacheError, Scope.Scope> {
   const { tier } = settings
-  yield* check(tier, url)
+  const sockets = Sockets.make(yield* check(tier, url))
   const PgClient = yield* load(tier)
   const largest = Math.max(settings.maxEntryBytes * 2, settings.maxBlobBytes)
   const statementMs = Math.ceil(settings.responseMs + (largest / settings.minBytesPerSecond) * 1000)
-  return yield* PgClient.make({
+  const sql = yield* PgClient.make({
+    stream: sockets.connect,
     url: Redacted.make(String(url)),
     username: credentials?.username,
     password: credentials?.password,
@@ -49,9 +57,10 @@ export const make = Effect.fnUntraced(function* (
     Effect.provideServiceEffect(Reactivity.Reactivity, Reactivity.make),
     Effect.mapError(() => new CacheError({ reason: new Unreachable({ tier, detail: "the client was not made" }) }))
   )
+  return { sql, cutter: sockets.cutter }
 })
 
-const check = Effect.fnUntraced(function* (tier: string, address: string | URL): Effect.fn.Return<void, CacheError> {
+const check = Effect.fnUntraced(function* (tier: string, address: string | URL): Effect.fn.Return<URL, CacheError> {
   const invalid = (detail: string) => new CacheError({ reason: new Invalid({ tier, detail }) })
   const url = URL.parse(String(address))
   if (url === null) return yield* invalid("the URL is none")
@@ -64,6 +73,7 @@ const check = Effect.fnUntraced(function* (tier: string, address: string | URL):
   if (url.hash !== "") return yield* invalid("the URL has a fragment")
   const mode = url.searchParams.get("sslmode")
   if (mode !== null && !sslModes.has(mode)) return yield* invalid("the URL has an sslmode that is not known")
+  return url
 })
 
 /** Parameters of a URL that say who a client is. */

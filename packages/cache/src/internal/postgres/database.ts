@@ -8,6 +8,7 @@ import type { MigrationError } from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { CacheError, Forbidden, Invalid, TimedOut } from "../../CacheError.ts"
+import type { Client } from "./client.ts"
 import * as Failure from "./failure.ts"
 import type { Settings } from "./settings.ts"
 import * as Statements from "./statements.ts"
@@ -32,9 +33,9 @@ export interface Database {
   readonly transaction: <A>(use: (run: Rows.Run) => Effect.Effect<A, SqlError>) => Effect.Effect<A, CacheError>
 }
 
-export const make = (client: SqlClient.SqlClient, settings: Settings): Database => {
+export const make = ({ cutter, sql: client }: Client, settings: Settings): Database => {
   const tables = Tables.make(settings)
-  const session: Session = { client, settings, tables, turn: Semaphore.makeUnsafe(1), isReady: false }
+  const session: Session = { client, cutter, settings, tables, turn: Semaphore.makeUnsafe(1), isReady: false }
   const statement: Rows.Run = (text, parameters = []) => client.unsafe(text, parameters).values
   return {
     settings,
@@ -60,6 +61,7 @@ export const make = (client: SqlClient.SqlClient, settings: Settings): Database 
 
 interface Session {
   readonly client: SqlClient.SqlClient
+  readonly cutter: Client["cutter"]
   readonly settings: Settings
   readonly tables: Tables.Tables
   readonly turn: Semaphore.Semaphore
@@ -74,7 +76,7 @@ type Failed = SqlError | CacheError | MigrationError
 
 /** Runs with the tables there, within the deadline, again while others are in the way, and never in a transaction. */
 const bounded = <A>(session: Session, size: number, effect: Effect.Effect<A, Failed>): Effect.Effect<A, CacheError> => {
-  const { client, settings } = session
+  const { client, cutter, settings } = session
   const { connectMs, minBytesPerSecond, responseMs, tier } = settings
   const afterMs = Math.ceil(connectMs + responseMs + (size / minBytesPerSecond) * 1000)
   const prepared = Effect.tapError(Effect.andThen(ready(session), effect), (error) =>
@@ -87,7 +89,7 @@ const bounded = <A>(session: Session, size: number, effect: Effect.Effect<A, Fai
     Effect.mapError((error) => toCacheError(tier, afterMs, error)),
     // Whoever asks may be in a transaction of this client, which is no business of the tier.
     Effect.updateContext((context: Context.Context<never>) => Context.omit(client.transactionService)(context)),
-    detached,
+    detached(cutter),
     Effect.timeoutOrElse({
       duration: afterMs,
       orElse: () => Effect.fail(new CacheError({ reason: new TimedOut({ tier, phase: "response", afterMs }) }))
@@ -106,13 +108,29 @@ const toCacheError = (tier: string, afterMs: number, error: Failed): CacheError 
   }
 }
 
-/** The client takes seconds to give up a statement when its server is silent: nobody waits for that. */
-const detached = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(Effect.forkDetach(Effect.interruptible(effect)), (fiber) =>
-      Effect.onInterrupt(restore(Fiber.join(fiber)), () => Effect.sync(() => fiber.interruptUnsafe()))
+/**
+ * The client takes seconds to give up a statement when its server is silent: nobody waits for that. A server that is not
+ * has ended it when the client is given up, so that the connections are as good as before.
+ */
+const detached =
+  (cutter: Client["cutter"]) =>
+  <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(Effect.forkDetach(Effect.interruptible(effect)), (fiber) =>
+        Effect.onInterrupt(restore(Fiber.join(fiber)), () => {
+          const cut = cutter()
+          fiber.interruptUnsafe()
+          return Fiber.await(fiber).pipe(
+            Effect.timeoutOrElse({ duration: endingMs, orElse: () => cut }),
+            Effect.forkDetach,
+            Effect.asVoid
+          )
+        })
+      )
     )
-  )
+
+/** How long a server may take to end what was given up. Milliseconds. */
+const endingMs = 500
 
 // ---------------------------------------------------------------------------------------------------------------------
 // tables

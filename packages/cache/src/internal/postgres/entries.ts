@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 import { Buffer } from "node:buffer"
-import type { CacheEntry } from "../../CacheEntry.ts"
+import type { CacheEntry, Recording } from "../../CacheEntry.ts"
 import type { CacheError } from "../../CacheError.ts"
 import { ArtifactMissing, Invalid, Unexpected } from "../../CacheError.ts"
 import * as Lookup from "../../Lookup.ts"
@@ -14,6 +14,8 @@ import { checkSize, distinct } from "../blobs.ts"
 import * as Blobs from "./blobs.ts"
 import type { Database } from "./database.ts"
 import * as EntryNote from "../entryNote.ts"
+import * as LookupTime from "../http/lookupTime.ts"
+import * as EntryParts from "./parts.ts"
 import type { Settings } from "./settings.ts"
 import { checkEntry, checkWritable, failWith } from "../refusing.ts"
 
@@ -43,24 +45,39 @@ export const make = (database: Database): Effect.Effect<Service, never, Scope.Sc
 // ---------------------------------------------------------------------------------------------------------------------
 
 const get = (parts: Parts): Service["get"] => {
-  const { database } = parts
-  const { maxEntryBytes, tier, useGrainMs } = database.settings
+  const { lookup, tier } = parts.database.settings
   return Effect.fn("PostgresCache.get")(function* (key, options) {
     yield* Effect.annotateCurrentSpan({ tier, key })
-    const parameters = [key, maxEntryBytes, useGrainMs]
-    const [found] = yield* database.run(database.statements.find, parameters, maxEntryBytes)
-    if (found === undefined) return Lookup.absent
-    const row = toRow(found, 0)
-    const wanted = options?.recording
-    if (wanted !== undefined && wanted !== row.recording) return Lookup.fenced
-    const entry = EntryNote.decode(key, row, maxEntryBytes)
-    if (Result.isFailure(entry)) return Lookup.miss(entry.failure)
-    const digests = yield* lacking(database, entry.success)
-    if (digests.length > 0) return Lookup.miss({ _tag: "ArtifactMissing", digests })
-    if (found[5] === true) yield* used(parts, key, row)
-    return Lookup.hit(entry.success, tier)
+    return yield* LookupTime.within(tier, lookup, (received) => find(parts, key, options?.recording, received))
   })
 }
+
+const find = Effect.fnUntraced(function* (
+  parts: Parts,
+  key: StepKey,
+  wanted: Recording | undefined,
+  received: LookupTime.Received
+): Effect.fn.Return<Lookup.Lookup, CacheError> {
+  const { database } = parts
+  const { maxEntryBytes, tier, useGrainMs } = database.settings
+  const first = firstBytes(database.settings)
+  const [values] = yield* database.run(database.statements.find, [key, first, useGrainMs], first)
+  if (values === undefined) return Lookup.absent
+  const found = EntryParts.toFound(values, 0)
+  received((found.result?.length ?? 0) + (found.note?.length ?? 0))
+  if (wanted !== undefined && wanted !== found.recording) return Lookup.fenced
+  const row = yield* EntryParts.complete(database, key, found, received)
+  if (row === undefined) return Lookup.absent
+  const entry = EntryNote.decode(key, row, maxEntryBytes)
+  if (Result.isFailure(entry)) return Lookup.miss(entry.failure)
+  const digests = yield* lacking(database, entry.success)
+  if (digests.length > 0) return Lookup.miss({ _tag: "ArtifactMissing", digests })
+  if (values[7] === true) yield* used(parts, key, row)
+  return Lookup.hit(entry.success, tier)
+})
+
+/** Most results and notes come along with the row of their entry. */
+const firstBytes = ({ maxEntryBytes }: Settings): number => Math.min(64 * 1024, maxEntryBytes)
 
 /** The digests of those artifacts of an entry that are not there. */
 const lacking = (database: Database, { artifacts }: CacheEntry): Effect.Effect<ReadonlyArray<Digest>, CacheError> =>
@@ -111,15 +128,17 @@ const offer: (
     return yield* failWith(new Unexpected({ tier: settings.tier, detail: "the entry changes all the time" }))
   }
   const blobs = settings.artifacts === "trust" ? [] : distinct(artifacts)
+  const first = firstBytes(settings)
   const rows = yield* database.run(
     statements.insert,
-    [key, metadata.recording, digest, result, note, JSON.stringify(blobs), settings.maxEntryBytes],
-    result.length + note.length + settings.maxEntryBytes
+    [key, metadata.recording, digest, result, note, JSON.stringify(blobs), first],
+    result.length + note.length + first
   )
   if (rows.some(([kind]) => kind === "inserted")) return { _tag: "Inserted" }
   const existing = rows.find(([kind]) => kind === "existing")
   if (existing !== undefined) {
-    const row = toRow(existing, 1)
+    const row = yield* EntryParts.complete(database, key, EntryParts.toFound(existing, 1))
+    if (row === undefined) return yield* offer(database, entry, note, left - 1)
     if (row.result === null || row.note === null) return yield* tooLarge(settings)
     const kept = EntryNote.decode(key, row, settings.maxEntryBytes)
     if (Result.isSuccess(kept)) {
@@ -154,15 +173,3 @@ const quarantine = (database: Database): Service["quarantine"] =>
     yield* checkWritable(database.settings)
     return (yield* database.run(database.statements.evict, [key, recording])).length > 0
   })
-
-// ---------------------------------------------------------------------------------------------------------------------
-// helpers
-// ---------------------------------------------------------------------------------------------------------------------
-
-const toRow = (values: Rows.Values, first: number): EntryNote.Row => ({
-  id: Rows.integer(values[first]),
-  recording: Rows.text(values[first + 1]),
-  digest: Rows.text(values[first + 2]),
-  result: Rows.textOrNull(values[first + 3]),
-  note: Rows.textOrNull(values[first + 4])
-})

@@ -1,3 +1,5 @@
+import type { LookupLimits } from "../http/lookupTime.ts"
+
 /** The options of the tier, with their defaults. Sizes in bytes, times in milliseconds. */
 export interface Settings {
   readonly tier: string
@@ -13,5 +15,6 @@ export interface Settings {
   readonly maxBlobBytes: number
   /** How old a time of use may get before it is written anew. */
   readonly useGrainMs: number
+  readonly lookup: LookupLimits
   readonly artifacts: "exists" | "trust"
 }

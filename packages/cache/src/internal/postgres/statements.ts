@@ -31,22 +31,31 @@ SELECT current_setting('server_encoding'),
 export type Statements = ReturnType<typeof make>
 
 export const make = ({ artifact, blob, entry }: Tables) => {
-  /** The row of an entry; what is larger than the parameter stays there. */
+  /** The row of an entry; of what is larger than the parameter, only the size in bytes. */
   const row = (limit: string): string => `e.id, e.recording, e.digest,
   CASE WHEN octet_length(e.result) <= ${limit}::BIGINT THEN e.result END,
-  CASE WHEN octet_length(e.note) <= ${limit}::BIGINT THEN e.note END`
+  CASE WHEN octet_length(e.note) <= ${limit}::BIGINT THEN e.note END,
+  octet_length(e.result), octet_length(e.note)`
+
+  const part = (column: string): string =>
+    `SELECT substring(convert_to(${column}, 'UTF8') FROM $3::INTEGER FOR $4::INTEGER) FROM ${entry}
+WHERE key = $1 AND id = $2::BIGINT`
 
   return {
-    /** Parameters: key, the largest part, how old a time of use may get. */
+    /** Parameters: key, the largest part that comes along, how old a time of use may get. */
     find: `
 SELECT ${row("$2")}, e.used_at < ${now} - $3::BIGINT FROM ${entry} AS e WHERE e.key = $1`,
+
+    /** Bytes of a part of an entry. Parameters: key, id, the first byte from 1, how many. */
+    resultPart: part("result"),
+    notePart: part("note"),
 
     /**
      * Inserts an entry unless its key has one, or a blob that it needs is not there. What it tells is of one moment: the
      * blobs that are there stay until the entry refers to them. First a row for an insertion, then one for the entry that
      * was there, then one for each blob that was not; none when another entry came at that very moment.
      *
-     * Parameters: key, recording, digest, result, note, blobs as a JSON array, the largest part.
+     * Parameters: key, recording, digest, result, note, blobs as a JSON array, the largest part that comes along.
      */
     insert: `
 WITH wanted AS MATERIALIZED (
@@ -63,11 +72,11 @@ WITH wanted AS MATERIALIZED (
 ), referred AS (
   INSERT INTO ${artifact} (digest, entry) SELECT digest, id FROM there, inserted
 )
-SELECT 'inserted', id, NULL, NULL, NULL, NULL FROM inserted
+SELECT 'inserted', id, NULL, NULL, NULL, NULL, NULL, NULL FROM inserted
 UNION ALL
 SELECT 'existing', ${row("$7")} FROM ${entry} AS e WHERE e.key = $1
 UNION ALL
-SELECT 'missing', NULL, NULL, digest, NULL, NULL FROM wanted WHERE digest NOT IN (SELECT digest FROM there)`,
+SELECT 'missing', NULL, NULL, digest, NULL, NULL, NULL, NULL FROM wanted WHERE digest NOT IN (SELECT digest FROM there)`,
 
     /** Parameters: key, recording or null. */
     evict: `
@@ -100,9 +109,10 @@ ON CONFLICT (digest) DO UPDATE SET
   size = excluded.size, touched_at = excluded.touched_at,
   content = CASE WHEN b.content = excluded.content THEN b.content ELSE excluded.content END`,
 
-    /** Parameters: digest, the largest content. */
+    /** Bytes of a content. Parameters: digest, size, the first byte from 1, how many. */
     readBlob: `
-SELECT CASE WHEN size <= $2::BIGINT THEN content END, size FROM ${blob} WHERE digest = $1 AND content IS NOT NULL`,
+SELECT substring(content FROM $3::INTEGER FOR $4::INTEGER) FROM ${blob}
+WHERE digest = $1 AND size = $2::BIGINT AND content IS NOT NULL`,
 
     /** Content that is not that of its digest. Parameter: digest. */
     emptyBlob: `

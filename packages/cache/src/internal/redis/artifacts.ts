@@ -9,7 +9,7 @@ import { checkSize, collect } from "../blobs.ts"
 import { checked } from "../checked.ts"
 import * as Blobs from "./blobs.ts"
 import type { Connection } from "./connection.ts"
-import { pieces } from "./pieces.ts"
+import { pieceBytes, pieces } from "./pieces.ts"
 import * as Reply from "./reply.ts"
 import * as Scripts from "./scripts.ts"
 import { expiry, type Settings } from "./settings.ts"
@@ -115,7 +115,7 @@ const received = (
   seen: Seen
 ): Stream.Stream<Uint8Array, CacheError> => {
   const most = blob.size + 1
-  return pieces(connection, Blobs.keyOf(settings, blob), { first: Math.min(most, 1024 ** 2), most }).pipe(
+  return pieces(connection, Blobs.keyOf(settings, blob), { first: Math.min(most, pieceBytes), most }).pipe(
     Stream.tap((piece) => {
       seen.hash.update(piece)
       seen.size += piece.length

@@ -14,6 +14,7 @@ import type { ErrorReply } from "redis"
 import { CacheError, type CacheErrorReason, TimedOut, Unexpected, Unreachable, Unsupported } from "../../CacheError.ts"
 import * as Reply from "./reply.ts"
 import type { Target } from "./target.ts"
+import * as Turns from "./turns.ts"
 
 /**
  * One connection to a server, by Effect's own client of it, opened when it is first needed and again when it broke. All
@@ -111,9 +112,8 @@ interface Live {
   readonly client: Client
   /** Ends it, with all that is on its way. */
   readonly close: Effect.Effect<void>
-  users: number
-  /** What is on its way, in bytes. */
-  pending: number
+  /** Who waits for an answer over it. */
+  readonly turns: Turns.Turns
 }
 
 interface Opening {
@@ -151,7 +151,7 @@ const open = (holder: Holder): Effect.Effect<Live, Failure> =>
 const retire = (holder: Holder, live: Live): Effect.Effect<void> =>
   Effect.suspend(() => {
     if (holder.live === live) holder.live = undefined
-    return live.users === 0 ? live.close : Effect.void
+    return live.turns.waiting.size === 0 ? live.close : Effect.void
   })
 
 const shutDown = (holder: Holder): Effect.Effect<void> =>
@@ -191,7 +191,7 @@ const connect = Effect.fnUntraced(function* (
       Effect.sync(() => client.destroy()),
       Scope.close(scope, Exit.void)
     )
-    return { library, client, close, users: 0, pending: 0 }
+    return { library, client, close, turns: Turns.make() }
   }
   yield* Scope.close(scope, built)
   if (isLate) {
@@ -245,45 +245,45 @@ const exchange = <A>(
   command: Command,
   size: number
 ): Effect.Effect<A, Failure> => {
-  const bytes = command.reduce((sum, part) => sum + part.length, size)
+  const detail = `an answer to ${command[0]} that it does not have`
+  return Effect.flatMap(answered(holder, live, command, size), (reply) => {
+    const answer = expected(reply)
+    return Option.isSome(answer)
+      ? Effect.succeed(answer.value)
+      : failed(new Unexpected({ tier: holder.target.tier, detail }))
+  })
+}
+
+/** A connection that has failed, or has an answer on its way that nobody waits for, is for no further command. */
+const answered = (holder: Holder, live: Live, command: Command, size: number): Effect.Effect<unknown, Failure> => {
+  const { client, library, turns } = live
+  const reply = Effect.tryPromise({
+    try: (abortSignal) => client.sendCommand([...command], { abortSignal, typeMapping: library.binary }),
+    catch: (cause) => toFailure(library, cause)
+  })
   return Effect.acquireUseRelease(
-    Effect.sync(() => {
-      live.users += 1
-      live.pending += bytes
-    }),
-    () => answered(holder, live, command),
+    Turns.enter(
+      turns,
+      command.reduce((sum, part) => sum + part.length, size)
+    ),
     () =>
-      Effect.suspend(() => {
-        live.users -= 1
-        live.pending -= bytes
-        return holder.live === live ? Effect.void : retire(holder, live)
-      })
-  ).pipe(
-    Effect.flatMap((reply) => {
-      const answer = expected(reply)
-      const detail = `an answer to ${command[0]} that it does not have`
-      return Option.isSome(answer)
-        ? Effect.succeed(answer.value)
-        : failed(new Unexpected({ tier: holder.target.tier, detail }))
-    })
+      Effect.raceFirst(
+        reply,
+        Effect.flatMap(Turns.silence(turns, holder.deadlines), (afterMs) =>
+          failed(new TimedOut({ tier: holder.target.tier, phase: "response", afterMs }))
+        )
+      ),
+    (turn, exit) =>
+      Effect.andThen(
+        Turns.leave(turns, turn),
+        holder.live !== live || !isAnswer(exit) ? retire(holder, live) : Effect.void
+      )
   )
 }
 
-/** A server that is silent for too long is asked on a new connection next time. */
-const answered = (holder: Holder, live: Live, command: Command): Effect.Effect<unknown, Failure> => {
-  const { deadlines, target } = holder
-  const { client, library } = live
-  const afterMs = Math.ceil(deadlines.responseMs + (live.pending / deadlines.minBytesPerSecond) * 1000)
-  return Effect.tryPromise({
-    try: (abortSignal) => client.sendCommand([...command], { abortSignal, typeMapping: library.binary }),
-    catch: (cause) => toFailure(library, cause)
-  }).pipe(
-    Effect.timeoutOrElse({
-      duration: afterMs,
-      orElse: () => failed(new TimedOut({ tier: target.tier, phase: "response", afterMs }))
-    }),
-    Effect.tapError((failure) => (failure._tag === "ErrorReply" ? Effect.void : retire(holder, live)))
-  )
+const isAnswer = (exit: Exit.Exit<unknown, Failure>): boolean => {
+  const failure = Exit.findErrorOption(exit)
+  return Exit.isSuccess(exit) || (Option.isSome(failure) && failure.value._tag === "ErrorReply")
 }
 
 const failed = (reason: CacheErrorReason): Effect.Effect<never, Failure> => Effect.fail({ _tag: "Failed", reason })

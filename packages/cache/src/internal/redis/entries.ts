@@ -10,6 +10,7 @@ import type { PutOutcome, StepCache } from "../../StepCache.ts"
 import type { StepKey } from "../../StepKey.ts"
 import { checkSize } from "../blobs.ts"
 import { undecodable } from "../http/entryMessage.ts"
+import * as LookupTime from "../http/lookupTime.ts"
 import type { Arbitration } from "./arbitration.ts"
 import * as Blobs from "./blobs.ts"
 import type { Connection } from "./connection.ts"
@@ -47,16 +48,26 @@ const get = (parts: Parts): Service["get"] => {
   const { settings } = parts
   return Effect.fn("RedisCache.get")(function* (key, options) {
     yield* Effect.annotateCurrentSpan({ tier: settings.tier, key })
-    const entry = yield* receive(parts, key)
-    if (Result.isFailure(entry)) return Lookup.miss(entry.failure)
-    const wanted = options?.recording
-    if (wanted !== undefined && wanted !== entry.success.metadata.recording) return Lookup.fenced
-    const digests = yield* lacking(parts, entry.success)
-    return digests.length === 0
-      ? Lookup.hit(entry.success, settings.tier)
-      : Lookup.miss({ _tag: "ArtifactMissing", digests })
+    return yield* LookupTime.within(settings.tier, settings.lookup, (received) =>
+      find(parts, key, options?.recording, received)
+    )
   })
 }
+
+const find = Effect.fnUntraced(function* (
+  parts: Parts,
+  key: StepKey,
+  wanted: Recording | undefined,
+  received: LookupTime.Received
+): Effect.fn.Return<Lookup.Lookup, CacheError> {
+  const entry = yield* receive(parts, key, received)
+  if (Result.isFailure(entry)) return Lookup.miss(entry.failure)
+  if (wanted !== undefined && wanted !== entry.success.metadata.recording) return Lookup.fenced
+  const digests = yield* lacking(parts, entry.success)
+  return digests.length === 0
+    ? Lookup.hit(entry.success, parts.settings.tier)
+    : Lookup.miss({ _tag: "ArtifactMissing", digests })
+})
 
 /** Most entries are one piece of this size. */
 const firstBytes = 64 * 1024
@@ -64,11 +75,14 @@ const firstBytes = 64 * 1024
 /** No more than an entry may have, and one byte, is received. */
 const receive = (
   { connection, settings }: Parts,
-  key: StepKey
+  key: StepKey,
+  received: LookupTime.Received
 ): Effect.Effect<Result.Result<CacheEntry, Lookup.MissReason>, CacheError> => {
   const limit = settings.maxEntryBytes
   const value = pieces(connection, keyOf(settings, key), { first: Math.min(firstBytes, limit + 1), most: limit + 1 })
-  return Stream.runCollect(value).pipe(
+  return value.pipe(
+    Stream.tap((piece) => Effect.sync(() => received(piece.length))),
+    Stream.runCollect,
     Effect.map((pieces): Result.Result<CacheEntry, Lookup.MissReason> => {
       const value = Buffer.concat(pieces)
       if (value.length === 0) return Result.fail({ _tag: "Absent" })

@@ -5,8 +5,8 @@ import type { CacheError } from "../../CacheError.ts"
 import type { Connection } from "./connection.ts"
 import * as Reply from "./reply.ts"
 
-/** The most that comes at a time, so that other commands get their turn, and silence shows. */
-const pieceBytes = 1024 ** 2
+/** The most that comes at a time, so that other commands get their turn, and silence shows soon. */
+export const pieceBytes = 128 * 1024
 
 /**
  * A value in pieces, `most` bytes of it: the first piece, of `first` bytes, and further ones while there is more. What is

@@ -1,3 +1,5 @@
+import type { LookupLimits } from "../http/lookupTime.ts"
+
 /** The options of the tier, with their defaults. Sizes in bytes. */
 export interface Settings {
   readonly tier: string
@@ -8,6 +10,7 @@ export interface Settings {
   readonly readOnly: boolean
   readonly maxEntryBytes: number
   readonly maxBlobBytes: number
+  readonly lookup: LookupLimits
   readonly artifacts: "exists" | "trust"
 }
 

@@ -10,6 +10,7 @@ import type { StepKey } from "../../StepKey.ts"
 import { checkSize, distinct } from "../blobs.ts"
 import * as Answer from "../http/answer.ts"
 import * as EntryMessage from "../http/entryMessage.ts"
+import * as LookupTime from "../http/lookupTime.ts"
 import type { Arbitration } from "./arbitration.ts"
 import * as Blobs from "./blobs.ts"
 import type { Client } from "./client.ts"
@@ -55,7 +56,11 @@ interface Stored {
 /** Nothing where there is no entry; the tag of one that was taken out. */
 type Found = Stored | { readonly message: undefined; readonly tag: string | undefined }
 
-const receive = ({ client, settings }: Parts, key: StepKey): Effect.Effect<Found, CacheError> =>
+const receive = (
+  { client, settings }: Parts,
+  key: StepKey,
+  received?: LookupTime.Received
+): Effect.Effect<Found, CacheError> =>
   client.request({ method: "GET", key: keyOf(key) }).pipe(
     Effect.flatMap((outcome): Effect.Effect<Found, CacheError> => {
       if (outcome._tag === "Absent") return Effect.succeed({ message: undefined, tag: undefined })
@@ -63,7 +68,7 @@ const receive = ({ client, settings }: Parts, key: StepKey): Effect.Effect<Found
       if (outcome._tag !== "Done" || tag === undefined) {
         return failWith(new Unexpected({ tier: settings.tier, detail: "an object without a tag" }))
       }
-      return Effect.map(Answer.readAll(settings.tier, outcome.answer, settings.maxEntryBytes), (message) =>
+      return Effect.map(Answer.readAll(settings.tier, outcome.answer, settings.maxEntryBytes, received), (message) =>
         message.length === 0 ? { message: undefined, tag } : { message, tag }
       )
     }),
@@ -91,21 +96,31 @@ const lacking = (
 // ---------------------------------------------------------------------------------------------------------------------
 
 const get = (parts: Parts): Service["get"] => {
-  const { tier } = parts.settings
+  const { lookup, tier } = parts.settings
   return Effect.fn("S3Cache.get")(function* (key, options) {
     yield* Effect.annotateCurrentSpan({ tier, key })
-    const found = yield* Effect.result(receive(parts, key))
-    if (Result.isFailure(found)) return yield* missOf(found.failure)
-    const { message } = found.success
-    if (message === undefined) return Lookup.absent
-    const entry = decode(key, message)
-    if (Result.isFailure(entry)) return Lookup.miss(entry.failure)
-    const wanted = options?.recording
-    if (wanted !== undefined && wanted !== entry.success.metadata.recording) return Lookup.fenced
-    const digests = yield* lacking(parts, entry.success)
-    return digests.length === 0 ? Lookup.hit(entry.success, tier) : Lookup.miss({ _tag: "ArtifactMissing", digests })
+    return yield* LookupTime.within(tier, lookup, (received) => find(parts, key, options?.recording, received))
   })
 }
+
+const find = Effect.fnUntraced(function* (
+  parts: Parts,
+  key: StepKey,
+  wanted: Recording | undefined,
+  received: LookupTime.Received
+): Effect.fn.Return<Lookup.Lookup, CacheError> {
+  const found = yield* Effect.result(receive(parts, key, received))
+  if (Result.isFailure(found)) return yield* missOf(found.failure)
+  const { message } = found.success
+  if (message === undefined) return Lookup.absent
+  const entry = decode(key, message)
+  if (Result.isFailure(entry)) return Lookup.miss(entry.failure)
+  if (wanted !== undefined && wanted !== entry.success.metadata.recording) return Lookup.fenced
+  const digests = yield* lacking(parts, entry.success)
+  return digests.length === 0
+    ? Lookup.hit(entry.success, parts.settings.tier)
+    : Lookup.miss({ _tag: "ArtifactMissing", digests })
+})
 
 /** What is wrong with content is a miss; that the tier failed is an error. */
 const missOf = (error: CacheError): Effect.Effect<Lookup.Lookup, CacheError> => {
