@@ -43,7 +43,8 @@ export interface Credentials {
 }
 
 /**
- * How long the database may take. A statement that is given up here is ended there.
+ * How long the database may take. A statement that is given up here is ended there; when that takes longer than half a
+ * second, the connections that were open are closed, unless they are those of a `client`.
  *
  * @since 0.1.0
  * @category models

@@ -1,5 +1,6 @@
 /** Servers behind a line that stops in the middle of an answer, or drips: contract 44. */
 import { assert, describe, it } from "@effect/vitest"
+import type { CacheEntry } from "@strata/cache/CacheEntry"
 import type { CacheError } from "@strata/cache/CacheError"
 import * as HttpCache from "@strata/cache/HttpCache"
 import * as PostgresCache from "@strata/cache/PostgresCache"
@@ -12,7 +13,9 @@ import * as Postgres from "@strata/durable/testing/postgres"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import { entryOf } from "./support/http.ts"
 import * as PostgresSupport from "./support/postgres.ts"
 import * as Proxy from "./support/proxy.ts"
@@ -187,6 +190,92 @@ for (const { isAvailable, make, name } of tiers) {
     )
   })
 }
+
+describe.skipIf(redisUrl === undefined)("a connection to Redis", () => {
+  const start = Effect.gen(function* () {
+    const { proxy, url } = yield* before(redisUrl ?? "", 6379)
+    const prefix = RedisSupport.somePrefix()
+    yield* (yield* RedisCache.stepCache({ url, prefix })).put(large)
+    const limits = { response: lookupMs, lookup: "1 minute", minBytesPerSecond: 1e9 } as const
+    const entries = yield* RedisCache.stepCache({ url, prefix, deadlines: limits })
+    yield* entries.get(large.key)
+    return { proxy, entries }
+  })
+
+  it.live("that is silent fails at once for all who wait", () =>
+    Effect.gen(function* () {
+      const { entries, proxy } = yield* start
+      proxy.answers = Proxy.stall(above)
+      const calls = Array.from({ length: 32 }, () => reasonOf(entries.get(large.key)))
+      const [duration, reasons] = yield* Effect.timed(Effect.all(calls, { concurrency: "unbounded" }))
+      for (const reason of reasons) assert.deepInclude(reason, { _tag: "TimedOut", phase: "response", afterMs: 401 })
+      assert.isBelow(Duration.toMillis(duration), 6 * lookupMs)
+    })
+  )
+
+  it.live("has all who wait for as long as answers come", () =>
+    Effect.gen(function* () {
+      const { entries, proxy } = yield* start
+      // Each piece has its time, and all of them together more than that.
+      proxy.answers = Proxy.slow(above, 65_536, 25)
+      const calls = Array.from({ length: 4 }, () => entries.get(large.key))
+      const [duration, found] = yield* Effect.timed(Effect.all(calls, { concurrency: "unbounded" }))
+      assert.deepStrictEqual(
+        found.map(({ _tag }) => _tag),
+        ["Hit", "Hit", "Hit", "Hit"]
+      )
+      assert.isAbove(Duration.toMillis(duration), 2 * lookupMs)
+    })
+  )
+
+  it.live("that owes an answer to one who left is for nobody else", () =>
+    Effect.gen(function* () {
+      const { entries, proxy } = yield* start
+      proxy.answers = Proxy.stall(above)
+      const waiting = yield* Effect.forkChild(entries.get(large.key))
+      yield* Effect.sleep("50 millis")
+      const opened = proxy.opened()
+      const open = proxy.open()
+      yield* Fiber.interrupt(waiting)
+      proxy.answers = Proxy.whole
+      assert.strictEqual((yield* entries.get(large.key))._tag, "Hit")
+      assert.strictEqual(proxy.opened(), opened + 1)
+      yield* awaitTrue(Effect.sync(() => proxy.open() === open))
+    })
+  )
+})
+
+describe.skipIf(!Postgres.isAvailable())("what comes in parts from Postgres", () => {
+  it.live("is whole, also when it is in the way of a put", () =>
+    Effect.gen(function* () {
+      const { blobs, entries } = yield* PostgresSupport.tierOf({ artifacts: "trust" })
+      const bytes = new Uint8Array(300_000).map((_, i) => (i * 7919) % 251)
+      const artifacts = Array.from({ length: 1500 }, (_, i) => ({
+        name: `ö${1000 + i}`,
+        ...PostgresSupport.blobOf(bytes)
+      }))
+      const entry = entryOf("parts", { artifacts, result: large.result })
+      assert.strictEqual((yield* entries.put(entry))._tag, "Inserted")
+      const found = yield* entries.get(entry.key)
+      assert.deepStrictEqual(found._tag === "Hit" && [found.entry.result, found.entry.artifacts], [
+        large.result,
+        artifacts
+      ])
+      assert.strictEqual((yield* entries.put(entry))._tag, "ExistingSame")
+      assert.strictEqual((yield* entries.put({ ...entry, ...other(entry) }))._tag, "Conflict")
+      for (const content of [bytes, bytes.subarray(0, 131_072), bytes.subarray(0, 131_073), bytes.subarray(0, 0)]) {
+        const blob = yield* blobs.add(Stream.make(content))
+        assert.deepStrictEqual(Buffer.concat(yield* Stream.runCollect(blobs.get(blob))), Buffer.from(content))
+      }
+    })
+  )
+
+  /** Another result for the same key. */
+  const other = ({ metadata }: CacheEntry) => {
+    const { digest, result } = entryOf("x")
+    return { digest, result, metadata }
+  }
+})
 
 /** Looks again and again. */
 const awaitTrue = Effect.fnUntraced(function* (condition: Effect.Effect<boolean>) {

@@ -273,11 +273,13 @@ const answered = (holder: Holder, live: Live, command: Command, size: number): E
           failed(new TimedOut({ tier: holder.target.tier, phase: "response", afterMs }))
         )
       ),
-    (turn, exit) =>
-      Effect.andThen(
-        Turns.leave(turns, turn),
-        holder.live !== live || !isAnswer(exit) ? retire(holder, live) : Effect.void
+    (turn, exit) => {
+      const isAnswered = isAnswer(exit)
+      return Effect.andThen(
+        Turns.leave(turns, turn, isAnswered),
+        holder.live === live && isAnswered ? Effect.void : retire(holder, live)
       )
+    }
   )
 }
 

@@ -29,9 +29,10 @@ export const enter = (turns: Turns, bytes: number): Effect.Effect<Turn> =>
     return turn
   })
 
-export const leave = (turns: Turns, turn: Turn): Effect.Effect<void> =>
+/** `isAnswered`: an answer came. Others leave because nobody waits any more. */
+export const leave = (turns: Turns, turn: Turn, isAnswered: boolean): Effect.Effect<void> =>
   Effect.map(Clock.currentTimeMillis, (now) => {
-    if (first(turns) === turn) turns.since = now
+    if (isAnswered || first(turns) === turn) turns.since = now
     turns.waiting.delete(turn)
   })
 
