@@ -5,7 +5,7 @@
  *
  * @since 0.1.0
  */
-import { WriteTransaction } from "@strata/durable/DurableWriter"
+import { insideTransaction } from "@strata/durable/DurableWriter"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
@@ -41,7 +41,7 @@ export const make = Effect.fnUntraced(function* (local: StepCache["Service"]): E
 
   const get: StepCache["Service"]["get"] = Effect.fn("StepCache.get")(function* (key, options) {
     const here = yield* local.get(key, options)
-    if (here._tag === "Hit" || here.reason._tag === "Fenced" || (yield* isInsideWrite)) return here
+    if (here._tag === "Hit" || here.reason._tag === "Fenced" || (yield* insideTransaction)) return here
     const there = yield* shared.value.lookup(key)
     if (there._tag === "Miss") return here.reason._tag === "Absent" ? there : here
     const wanted = options?.recording
@@ -73,8 +73,6 @@ export const layer: Layer.Layer<StepCache, never, StepCache> = Layer.effect(Step
 
 /** The local tier finds out itself when an entry's artifacts are not here. */
 const fetchNothing: Pick<ArtifactSync["Service"], "fetch"> = { fetch: () => Effect.succeedNone }
-
-const isInsideWrite = Effect.map(Effect.serviceOption(WriteTransaction), Option.isSome)
 
 /** Fetches the artifacts of an entry of the shared tier, and records it here: gives what is to be served. */
 const bringHere = (local: StepCache["Service"], artifacts: Pick<ArtifactSync["Service"], "fetch">, tier: string) =>

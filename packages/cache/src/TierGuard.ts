@@ -5,13 +5,12 @@
  *
  * @since 0.1.0
  */
-import { WriteTransaction } from "@strata/durable/DurableWriter"
+import { insideTransaction } from "@strata/durable/DurableWriter"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"
-import * as Option from "effect/Option"
 import * as CircuitBreaker from "effect/persistence/CircuitBreaker"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
@@ -212,8 +211,8 @@ const makeProber = (state: Effect.Effect<State>, probe: Effect.Effect<unknown, C
   })
 
 const outsideOfWrites = <A, R>(tier: string, call: Effect.Effect<A, CacheError, R>): Effect.Effect<A, CacheError, R> =>
-  Effect.flatMap(Effect.serviceOption(WriteTransaction), (write) =>
-    Option.isNone(write) ? call : Effect.fail(new CacheError({ reason: new InsideWrite({ tier }) }))
+  Effect.flatMap(insideTransaction, (isInside) =>
+    isInside ? Effect.fail(new CacheError({ reason: new InsideWrite({ tier }) })) : call
   )
 
 /**

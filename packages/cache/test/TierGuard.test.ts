@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as DurableWriter from "@strata/durable/DurableWriter"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as TestClock from "effect/testing/TestClock"
@@ -149,6 +150,11 @@ describe("TierGuard", () => {
       assert.strictEqual(yield* state, "Closed")
       tier.mood = Effect.succeed("ok")
       assert.strictEqual(yield* call, "ok")
+      // A fiber that has outlived the write in which it was forked is outside of it.
+      const ended = yield* Deferred.make<void>()
+      const forked = yield* writer.write(Effect.forkDetach(Effect.andThen(Deferred.await(ended), call)))
+      yield* Deferred.succeed(ended, undefined)
+      assert.strictEqual(yield* Fiber.join(forked), "ok")
     }).pipe(Effect.provide(DurableWriter.layerMemory()))
   )
 })

@@ -6,8 +6,7 @@
  *
  * @since 0.1.0
  */
-import { WriteTransaction } from "@strata/durable/DurableWriter"
-import type * as Context from "effect/Context"
+import { isInsideTransaction } from "@strata/durable/DurableWriter"
 import { hasProperty } from "effect/Predicate"
 import * as Diagnostics from "node:diagnostics_channel"
 import { Socket as UdpSocket } from "node:dgram"
@@ -78,18 +77,6 @@ export const install = (options?: {
  */
 export const take = (): ReadonlyArray<SocketInWrite> => found.splice(0)
 
-/**
- * Whether a fiber with these services is inside of a write, or of any other transaction of a `SqlClient`.
- *
- * @since 0.1.0
- * @category guard
- */
-export const isInsideWrite = (context: Context.Context<never>): boolean => {
-  if (context.mapUnsafe.has(WriteTransaction.key)) return true
-  for (const key of context.mapUnsafe.keys()) if (key.startsWith(transactionPrefix)) return true
-  return false
-}
-
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
@@ -101,12 +88,9 @@ const found: Array<SocketInWrite> = []
 /** A connection that is kept alive is used again without a `connect`. */
 const requests = ["http.client.request.created", "undici:request:create"]
 
-/** Of the keys by which each `SqlClient` marks its transactions. */
-const transactionPrefix = "effect/sql/SqlClient/TransactionConnection/"
-
 const check = (access: Access): void => {
   const fiber = RunningFiber.current()
-  if (fiber === undefined || !isInsideWrite(fiber.context)) return
+  if (fiber === undefined || !isInsideTransaction(fiber.context)) return
   const { span } = fiber.cache
   found.push(new SocketInWrite(access, span?._tag === "Span" ? span.name : undefined))
 }

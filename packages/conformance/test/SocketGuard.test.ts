@@ -9,6 +9,7 @@ import { sha256 } from "@strata/durable/Digest"
 import * as DurableWriter from "@strata/durable/DurableWriter"
 import * as Journal from "@strata/journal/Journal"
 import * as SqliteClient from "@strata/sqlite/SqliteClient"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -135,6 +136,21 @@ for (const [tier, layer] of Object.entries(writers)) {
         assert.include(yield* taken, "request")
         const refused = Lookup.miss({ _tag: "Unavailable", error: "InsideWrite" })
         assert.deepStrictEqual(yield* DurableWriter.write(sync.lookup(StepKey.make(sha256("a")))), refused)
+        assert.deepStrictEqual(yield* taken, [])
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live("leaves a fiber alone that has outlived the write in which it was forked", () =>
+      Effect.gen(function* () {
+        const { port } = yield* server
+        const ended = yield* Deferred.make<void>()
+        const late = Effect.andThen(
+          Deferred.await(ended),
+          Effect.promise(() => connect(port))
+        )
+        const forked = yield* DurableWriter.write(Effect.forkDetach(late))
+        yield* Deferred.succeed(ended, undefined)
+        yield* Fiber.join(forked)
         assert.deepStrictEqual(yield* taken, [])
       }).pipe(Effect.provide(layer))
     )

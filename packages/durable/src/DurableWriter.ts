@@ -11,7 +11,6 @@
  * @since 0.1.0
  */
 import * as SqliteClient from "@strata/sqlite/SqliteClient"
-import { observed } from "@strata/sqlite/TransactionObserver"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -19,12 +18,14 @@ import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import * as ClientTransaction from "./internal/clientTransaction.ts"
+import * as Inside from "./internal/inside.ts"
 import * as MemoryWrite from "./internal/memoryWrite.ts"
 import { makeObserve } from "./internal/observe.ts"
 import { isPostgres, postgresTransaction } from "./internal/postgres.ts"
 import { retryConflicts } from "./internal/retry.ts"
 import * as SqlWrite from "./internal/sqlWrite.ts"
-import { WriteTransaction } from "./internal/writeTransaction.ts"
+import { type WriteState, WriteTransaction } from "./internal/writeTransaction.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // services
@@ -39,6 +40,16 @@ export {
    * @category services
    */
   WriteTransaction
+}
+
+export type {
+  /**
+   * Where a write is that a context names.
+   *
+   * @since 0.1.0
+   * @category models
+   */
+  WriteState
 }
 
 /**
@@ -60,6 +71,10 @@ export class DurableWriter extends Context.Service<
      *   when the outermost write commits, and only the outermost is retried.
      * - A write ends with its body. A fiber that the body has forked, and that goes on after it, is outside of it: what
      *   it writes is a write of its own, or joins the one that the ended one was nested in.
+     * - It waits for no nested `write` that its body has forked and left open: that one is rolled back, whatever it goes
+     *   on to do writes nothing any more, and it fails with a `SqlError`. One that has not begun yet is a write of its own.
+     * - A nested `write` is rolled back with all that came after its beginning. A write that ran statements of its own
+     *   beside one that was open, and is rolled back, fails with it.
      * - Retried, with the whole body: SQLite's BUSY and LOCKED, and serialization failures, deadlocks and lock
      *   timeouts of Postgres, also when they are the `cause` or `reason` of the body's own error. Never retried:
      *   constraints, I/O errors, and lost connections, after which the commit may have happened.
@@ -128,9 +143,10 @@ export const make = Effect.fnUntraced(function* (
   const observe = makeObserve(options ?? {})
   const inTransaction: InTransaction = SqliteClient.isSqliteClient(sql)
     ? sql.withObservedTransaction
-    : (effect, write) => Effect.suspend(() => observed(effect, write(), sql.withTransaction))
+    : (effect, write) => Effect.suspend(() => ClientTransaction.run(sql, effect, write(), sql.withTransaction))
   const outermost: InTransaction = isPostgres(sql)
-    ? (effect, write, options) => Effect.suspend(() => observed(effect, write(), postgresTransaction(sql, options)))
+    ? (effect, write, options) =>
+        Effect.suspend(() => ClientTransaction.run(sql, effect, write(), postgresTransaction(sql, options)))
     : inTransaction
   const write: DurableWriter["Service"]["write"] = (effect, options) =>
     Effect.withFiber(({ context }) => {
@@ -141,8 +157,12 @@ export const make = Effect.fnUntraced(function* (
         return retry(outermost(effect, () => new SqlWrite.SqlWrite(sql, context, observe), options))
       }
       const self = new SqlWrite.SqlWrite(sql, context)
-      const savepoint = inTransaction(effect, () => self)
-      return SqlWrite.nestedIn(Context.getOrUndefined(context, WriteTransaction), self, savepoint)
+      return SqlWrite.nestedIn(
+        Context.getOrUndefined(context, WriteTransaction),
+        self,
+        inTransaction(effect, () => self),
+        Effect.suspend(() => write(effect, options))
+      )
     })
   return DurableWriter.of({ write })
 })
@@ -157,15 +177,19 @@ export const make = Effect.fnUntraced(function* (
 export const makeMemory = (options?: DurableWriterOptions): DurableWriter["Service"] => {
   const turns = Semaphore.makeUnsafe(1)
   const observe = makeObserve(options ?? {})
-  return DurableWriter.of({
-    write: (effect) =>
-      Effect.withFiber(({ context }) => {
-        const parent = MemoryWrite.current(context, turns)
-        return parent === undefined
-          ? MemoryWrite.outermost(turns, effect, context, observe)
-          : MemoryWrite.nestedIn(parent, effect)
-      })
-  })
+  const write: DurableWriter["Service"]["write"] = (effect) =>
+    Effect.withFiber(({ context }) => {
+      const parent = MemoryWrite.current(context, turns)
+      return parent === undefined
+        ? MemoryWrite.outermost(turns, effect, context, observe)
+        : MemoryWrite.nestedIn(
+            parent,
+            context,
+            effect,
+            Effect.suspend(() => write(effect))
+          )
+    })
+  return DurableWriter.of({ write })
 }
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -216,6 +240,37 @@ export const afterCommit = <R>(
   effect: Effect.Effect<void, never, R>
 ): Effect.Effect<void, never, R | WriteTransaction> =>
   WriteTransaction.use((transaction) => transaction.afterCommit(effect))
+
+/**
+ * Whether this fiber is inside of a write, which what it writes joins: true as long as the body of the outermost one runs,
+ * in every fiber that was forked in it. False from its end, so that a fiber that has outlived a write is as any other. Also
+ * true in the body of a nested write that has been rolled back before its end, where all that is written is refused.
+ *
+ * @since 0.1.0
+ * @category accessors
+ */
+export const insideWrite: Effect.Effect<boolean> = Effect.contextWith((context: Context.Context<never>) =>
+  Effect.succeed(Inside.isInsideWrite(context))
+)
+
+/**
+ * Whether this fiber is inside of a write that is open, or of any other transaction of a `SqlClient`: where the network is
+ * out of bounds, as others would wait for it. False from the end of a write's body, and once a write has been rolled back.
+ *
+ * @since 0.1.0
+ * @category accessors
+ */
+export const insideTransaction: Effect.Effect<boolean> = Effect.contextWith((context: Context.Context<never>) =>
+  Effect.succeed(isInsideTransaction(context))
+)
+
+/**
+ * {@link insideTransaction} for a fiber with these services.
+ *
+ * @since 0.1.0
+ * @category accessors
+ */
+export const isInsideTransaction: (context: Context.Context<never>) => boolean = Inside.isInsideTransaction
 
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers

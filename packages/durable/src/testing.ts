@@ -14,6 +14,7 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { DurableWriter } from "./DurableWriter.ts"
 import { afterCommit, WriteTransaction, write } from "./DurableWriter.ts"
+import { nestingTests } from "./internal/nestingSuite.ts"
 
 /**
  * What a tier has to bring: a small store of numbers by name, written through
@@ -366,6 +367,8 @@ export const durableWriterSuite = <E>(
         })
       )
     )
+
+    nestingTests({ run, get, set, live: options.conflicts === true })
 
     if (options.twoConnections !== undefined) {
       const twoConnections = options.twoConnections

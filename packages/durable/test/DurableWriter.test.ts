@@ -221,6 +221,22 @@ describe("retry", () => {
       })
     )
 
+    it.effect("undoes what a nested write registered with its outer one, in a transaction of the client's own", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const writer = yield* DurableWriter.make()
+        const undone: Array<string> = []
+        const register = (text: string) =>
+          DurableWriter.WriteTransaction.use(({ onRollback }) => onRollback(() => void undone.push(text)))
+        const outer = register("outer").pipe(
+          Effect.andThen(writer.write(register("inner"))),
+          Effect.andThen(Effect.fail("no"))
+        )
+        yield* sql.withTransaction(Effect.exit(writer.write(outer)))
+        assert.deepStrictEqual(undone, ["inner", "outer"])
+      })
+    )
+
     it.effect("logs a write that held its transaction for long, with its span", () =>
       Effect.gen(function* () {
         const lines: Array<string> = []

@@ -165,6 +165,23 @@ export const actionSuite = <E>(name: string, layer: Layer.Layer<Services, E>) =>
     )
 
     it_(
+      "48: run in a fiber that was forked in a write, once that has ended",
+      Effect.gen(function* () {
+        const { action, bodies } = counted({ success: Schema.String, run: shout })
+        for (const [input, end] of Object.entries({ committed: Effect.void, failed: Effect.fail("no") })) {
+          const ended = yield* Deferred.make<void>()
+          const forked = yield* Deferred.make<Fiber.Fiber<string, unknown>>()
+          const late = Effect.andThen(Deferred.await(ended), action.run(input))
+          const fork = Effect.flatMap(Effect.forkDetach(late), (fiber) => Deferred.succeed(forked, fiber))
+          yield* Effect.exit(write(Effect.andThen(fork, end)))
+          yield* Deferred.succeed(ended, undefined)
+          assert.strictEqual(yield* Effect.flatMap(Deferred.await(forked), Fiber.join), input.toUpperCase())
+        }
+        assert.strictEqual(bodies(), 2)
+      })
+    )
+
+    it_(
       "49: journal a failure, and do not cache it",
       Effect.gen(function* () {
         const { action, bodies } = counted({

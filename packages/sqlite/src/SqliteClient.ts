@@ -158,6 +158,28 @@ export class SqliteReader extends Context.Service<SqliteReader, Client.SqlClient
  */
 export const isSqliteClient = (client: Client.SqlClient): client is SqliteClient => TypeId in client
 
+/**
+ * Whether a transaction that a context has under a client's `transactionService` goes on, or one that it is nested in: a
+ * fiber may outlive that in which it was forked. Only those that this package opened itself are known to have ended.
+ *
+ * @since 0.1.0
+ * @category guards
+ */
+export const isOpenTransaction: (
+  transaction: Context.Service.Shape<Client.SqlClient["transactionService"]>
+) => boolean = Level.isOpen
+
+/**
+ * Whether a transaction that a context has under a client's `transactionService` has ended, whatever it is nested in. Only
+ * those that this package opened itself are known to have.
+ *
+ * @since 0.1.0
+ * @category guards
+ */
+export const hasEndedTransaction: (
+  transaction: Context.Service.Shape<Client.SqlClient["transactionService"]>
+) => boolean = Level.hasEnded
+
 // ---------------------------------------------------------------------------------------------------------------------
 // constructors
 // ---------------------------------------------------------------------------------------------------------------------
@@ -267,19 +289,24 @@ const grouped = (
       const level = Level.current(fiber.context, transactionService)
       return level === undefined
         ? Effect.updateContext(withTransaction(effect), withoutEnded)
-        : Level.nested(transactionService, level, effect)
+        : Level.nested(
+            transactionService,
+            level,
+            effect,
+            Effect.suspend(() => join(effect))
+          )
     })
   const joinObserved = <A, E, R>(effect: Effect.Effect<A, E, R>, observe: () => TransactionObserver<unknown>) =>
     Effect.withFiber((fiber) => {
       const level = Level.current(fiber.context, transactionService)
       return level === undefined
         ? observed(effect, observe(), join)
-        : Level.nested(transactionService, level, effect, observe)
+        : Level.nested(transactionService, level, effect, Level.refused, observe)
     })
   const group: typeof run = (effect, observe) =>
     Effect.withFiber(({ context }) => {
       if (Context.getOrUndefined(context, transactionService) === undefined) return run(effect, observe)
-      if (!Level.isInside(context, transactionService)) {
+      if (Level.place(context, transactionService) === "outside") {
         return Effect.updateContext(run(effect, observe), withoutEnded)
       }
       return observe === undefined ? join(effect) : joinObserved(effect, observe)

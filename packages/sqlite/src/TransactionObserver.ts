@@ -8,7 +8,7 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { SqlError } from "effect/sql/SqlError"
+import { SqlError, UnknownError } from "effect/sql/SqlError"
 
 /**
  * What is told of one run of a transaction's effect, and may give it the services `S`. Its methods are called
@@ -22,12 +22,30 @@ export interface TransactionObserver<out S = never> {
   readonly begin: <R>(context: Context.Context<R>) => Context.Context<R | S>
   /** The effect has ended. Nothing that this sets off has happened yet, such as a COMMIT or the turn of another one. */
   readonly end: () => void
-  /** What the effect wrote is undone: it has failed, or its COMMIT has. May be called again. */
+  /**
+   * What the effect wrote is undone: it has failed, or its COMMIT has. Called before `end` when the transaction that this
+   * one is nested in has ended first: the effect goes on, but writes nothing any more. May be called again.
+   */
   readonly undone: () => void
+  /** What the effect wrote has become part of the transaction that this one is nested in, whatever comes: it may be undone with that. */
+  readonly joined: () => void
 }
 
 /**
- * Runs `effect` in a transaction that `observer` looks on at.
+ * What a nested transaction fails with when the one that it is nested in has ended before it: nothing of it is committed.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export const transactionEnded: SqlError = new SqlError({
+  reason: new UnknownError({
+    cause: new Error("The transaction that this one is nested in has ended before it"),
+    message: "The transaction that this one is nested in has ended before it"
+  })
+})
+
+/**
+ * Runs `effect` in a transaction within another one, as `withTransaction` nests them, that `observer` looks on at.
  *
  * @since 0.1.0
  * @category combinators
@@ -42,13 +60,14 @@ export const observed = <A, E, R, S>(
     // `Exclude<R, S> | S` has all of `R`, which the compiler does not see.
     (context: Context.Context<Exclude<R, S>>) => observer.begin(context) as Context.Context<R>
   )
-  const undone = (exit: Exit.Exit<unknown, unknown>) => {
-    if (Exit.isFailure(exit)) observer.undone()
-    return undefined
-  }
   const observedBody = Effect.onExitPrimitive(body, (exit) => {
     observer.end()
-    return undone(exit)
+    if (Exit.isFailure(exit)) observer.undone()
+    return undefined
   })
-  return Effect.onExitPrimitive(withTransaction(observedBody), undone)
+  return Effect.onExitPrimitive(withTransaction(observedBody), (exit) => {
+    if (Exit.isFailure(exit)) observer.undone()
+    else observer.joined()
+    return undefined
+  })
 }

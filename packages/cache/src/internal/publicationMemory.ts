@@ -1,6 +1,5 @@
-import { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
+import { DurableWriter, insideWrite, WriteTransaction } from "@strata/durable/DurableWriter"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type { PublicationStorage, RefusalName, StoredRefusal } from "../PublicationStorage.ts"
 
 interface Tier {
@@ -29,9 +28,9 @@ export const make: Effect.Effect<PublicationStorage["Service"], never, DurableWr
       })
     // Waits for the write of another fiber, as on a database with one connection.
     const look = <A>(name: string, f: (tier: Tier) => A) =>
-      Effect.flatMap(Effect.serviceOption(WriteTransaction), (transaction) => {
+      Effect.flatMap(insideWrite, (isInside) => {
         const look = Effect.sync(() => f(tierOf(name)))
-        return Option.isSome(transaction) ? look : writer.write(look)
+        return isInside ? look : writer.write(look)
       })
 
     return {

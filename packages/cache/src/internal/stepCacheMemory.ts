@@ -1,7 +1,6 @@
-import { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
+import { DurableWriter, insideWrite, WriteTransaction } from "@strata/durable/DurableWriter"
 import * as Text from "@strata/durable/Text"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type { SqlError } from "effect/sql/SqlError"
 import { Buffer } from "node:buffer"
 import type {
@@ -305,10 +304,10 @@ const makeAccess = (writer: DurableWriter["Service"]): Access => {
         return Effect.map(transaction.onRollback(rollback), () => f(state, undo))
       }),
     look: (f) =>
-      Effect.flatMap(Effect.serviceOption(WriteTransaction), (transaction) => {
+      Effect.flatMap(insideWrite, (isInside) => {
         const look = Effect.sync(() => f(state))
         // Waits for the write of another fiber, as on a database with one connection.
-        return Option.isSome(transaction) ? look : writer.write(look)
+        return isInside ? look : writer.write(look)
       })
   }
 }

@@ -1,5 +1,14 @@
+import { transactionEnded } from "@strata/sqlite/TransactionObserver"
 import * as Context from "effect/Context"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
+
+/**
+ * Where a write is that a context names.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export type WriteState = "open" | "lost" | "ended"
 
 /**
  * The write that is under way. Only `DurableWriter` provides it; an operation that needs it can run nowhere but inside of
@@ -19,9 +28,19 @@ export class WriteTransaction extends Context.Service<
     readonly afterCommit: <R>(effect: Effect.Effect<void, never, R>) => Effect.Effect<void, never, R>
     /**
      * Calls `undo` if this write rolls back, latest registration first. For state in memory that has to agree with
-     * what was stored.
+     * what was stored. Where the write has been rolled back already, while its body goes on, `undo` is called at once,
+     * and the body goes no further.
      */
     readonly onRollback: (undo: () => void) => Effect.Effect<void>
+    /**
+     * Where this write is, which a fiber that was forked in it may outlive; `DurableWriter.insideWrite` and
+     * `insideTransaction` ask it.
+     *
+     * - `open`: it goes on, or one that it is nested in does.
+     * - `lost`: its body goes on, but it has been rolled back, and all that is tried in it is refused.
+     * - `ended`: the bodies have ended, so that the commit or rollback of the outermost one is under way or over.
+     */
+    readonly stateUnsafe: () => WriteState
   }
 >()("@strata/durable/WriteTransaction") {}
 
@@ -29,9 +48,30 @@ export class WriteTransaction extends Context.Service<
 export const withoutWrite = <R>(context: Context.Context<R>): Context.Context<R> =>
   Context.omit(WriteTransaction)(context) as Context.Context<R>
 
+/** That of the write in a context, which is as one that has ended where there is none. */
+export const stateIn = (context: Context.Context<never>): WriteState =>
+  Context.getOrUndefined(context, WriteTransaction)?.stateUnsafe() ?? "ended"
+
+/** That of a write which was asked for in `context`. */
+export const stateOf = (
+  write: { readonly ended: boolean; readonly lost: boolean },
+  context: Context.Context<never>
+): WriteState => {
+  if (!write.ended && !write.lost) return "open"
+  const outer = stateIn(context)
+  return outer === "ended" && !write.ended ? "lost" : outer
+}
+
 /** Latest first. */
 export const runUndo = (undo: ReadonlyArray<() => void>): void => {
   for (let i = undo.length - 1; i >= 0; i--) {
     undo[i]!()
   }
 }
+
+/** Takes back a change that a write made, or is about to make, when all of it has been rolled back. */
+export const undoAtOnce = (undo: () => void): Effect.Effect<never> =>
+  Effect.suspend(() => {
+    undo()
+    return Effect.die(transactionEnded)
+  })

@@ -3,7 +3,7 @@ import type { CacheError } from "@strata/cache/CacheError"
 import type { MissReason } from "@strata/cache/Lookup"
 import { type PutOutcome, StepCache } from "@strata/cache/StepCache"
 import type { StepKey } from "@strata/cache/StepKey"
-import { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
+import { DurableWriter, insideTransaction } from "@strata/durable/DurableWriter"
 import { Journal } from "@strata/journal/Journal"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -11,7 +11,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import * as SqlClient from "effect/sql/SqlClient"
 import type { Outcome, RunOptions, Services } from "../Action.ts"
 import { ActionError, Conflict, InsideWrite, Recursive, SuccessInvalid } from "../ActionError.ts"
 import * as ActionEvents from "../ActionEvents.ts"
@@ -31,7 +30,7 @@ export const execute = <I, A, E, R>(definition: Definition<I, A, E, R>) => {
     input: I,
     options: RunOptions
   ): Effect.fn.Return<Outcome<A>, E | ActionError, Exclude<R, Artifacts.Artifacts> | Services> {
-    if (yield* isInsideWrite) return yield* definition.fail(new InsideWrite({}))
+    if (yield* insideTransaction) return yield* definition.fail(new InsideWrite({}))
     const keyed = yield* definition.keyed(input)
     const { key } = keyed
     yield* Effect.annotateCurrentSpan("key", key)
@@ -46,13 +45,6 @@ export const execute = <I, A, E, R>(definition: Definition<I, A, E, R>) => {
     })
   })
 }
-
-/** Also tells a transaction that was not opened by `DurableWriter`. */
-const isInsideWrite = Effect.gen(function* () {
-  if (Option.isSome(yield* Effect.serviceOption(WriteTransaction))) return true
-  const sql = yield* Effect.serviceOption(SqlClient.SqlClient)
-  return Option.isSome(sql) && Option.isSome(yield* Effect.serviceOption(sql.value.transactionService))
-})
 
 // ---------------------------------------------------------------------------------------------------------------------
 // decisions

@@ -1,7 +1,6 @@
 import type { DurableWriter } from "@strata/durable/DurableWriter"
-import { WriteTransaction } from "@strata/durable/DurableWriter"
+import { insideWrite, WriteTransaction } from "@strata/durable/DurableWriter"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type { SqlError } from "effect/sql/SqlError"
 
 /**
@@ -34,10 +33,10 @@ export const make = <Row>(writer: DurableWriter["Service"]): Access<Row> => {
         )
       }),
     look: (f) =>
-      Effect.flatMap(Effect.serviceOption(WriteTransaction), (transaction) => {
+      Effect.flatMap(insideWrite, (isInside) => {
         const look = Effect.sync(() => f(table))
         // Waits for the write of another fiber, as on a database with one connection.
-        return Option.isSome(transaction) ? look : writer.write(look)
+        return isInside ? look : writer.write(look)
       })
   }
 }

@@ -1,6 +1,5 @@
-import { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
+import { DurableWriter, insideWrite, WriteTransaction } from "@strata/durable/DurableWriter"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import type { SqlError } from "effect/sql/SqlError"
 import type {
   ActivityOutcome,
@@ -67,10 +66,10 @@ const makeAccess = (writer: DurableWriter["Service"]): Access => {
         )
       }),
     look: (f) =>
-      Effect.flatMap(Effect.serviceOption(WriteTransaction), (transaction) => {
+      Effect.flatMap(insideWrite, (isInside) => {
         const look = Effect.sync(() => f(state))
         // Waits for the write of another fiber, as on a database with one connection.
-        return Option.isSome(transaction) ? look : writer.write(look)
+        return isInside ? look : writer.write(look)
       })
   }
 }

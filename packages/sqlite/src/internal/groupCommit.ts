@@ -187,8 +187,13 @@ export const make = (options: Options): Run => {
         level.undone()
         return Effect.andThen(rollback(connection), Effect.failCause(cause))
       },
-      onSuccess: (value) => {
+      onSuccess: (value): Effect.Effect<Led<A>, SqlError> => {
         level.end()
+        const failed = level.undoLeftOver()
+        if (failed !== undefined) {
+          level.undone()
+          return Effect.andThen(rollback(connection), failed)
+        }
         return Effect.clockWith((clock) => {
           const group = openGroup(connection, clock, options)
           const closed = Effect.andThen(
@@ -289,7 +294,7 @@ export const make = (options: Options): Run => {
       },
       onSuccess: (value): Effect.Effect<A, E | SqlError, R> => {
         level.end()
-        const failed = connection.unsafe.control(savepoint.release)
+        const failed = level.undoLeftOver() ?? connection.unsafe.control(savepoint.release)
         if (failed !== undefined) {
           undo(group, level)
           passOn(group)

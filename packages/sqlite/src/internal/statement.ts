@@ -83,8 +83,13 @@ class SqliteStatement<A extends object> extends Effectable.Class<ReadonlyArray<A
   }
 
   /** What looks for a transaction by itself is not to find one that has ended. */
-  outside<B, E, R>(effect: Effect.Effect<B, E, R>): Effect.Effect<B, E, R> {
-    return Effect.updateContext(effect, Level.withoutEnded(this.options.transactionService))
+  outside<B, E, R>(effect: Effect.Effect<B, E, R>): Effect.Effect<B, E | SqlError, R> {
+    const { transactionService } = this.options
+    return Effect.withFiber(({ context }): Effect.Effect<B, E | SqlError, R> =>
+      Level.placeOfStatement(context, transactionService) === "nowhere"
+        ? Level.refused
+        : Effect.updateContext(effect, Level.withoutEnded(transactionService))
+    )
   }
 
   get segments(): ReadonlyArray<Statement.Segment> {
@@ -201,10 +206,16 @@ const lend = <A>(
   method: Method<A>,
   sql: string,
   params: ReadonlyArray<unknown>
-): Effect.Effect<A, SqlError> =>
-  Level.isInside(fiber.context, options.transactionService)
-    ? method.evaluate(options, sql, params)
-    : options.borrower(() => method.evaluate(options, sql, params))
+): Effect.Effect<A, SqlError> => {
+  switch (Level.placeOfStatement(fiber.context, options.transactionService)) {
+    case "inside":
+      return method.evaluate(options, sql, params)
+    case "outside":
+      return options.borrower(() => method.evaluate(options, sql, params))
+    case "nowhere":
+      return Level.refused
+  }
+}
 
 /** Whether anybody would see the span of a statement, or changes statements before they are run. */
 const isObserved = (fiber: Fiber.Fiber<unknown, unknown>): boolean => {

@@ -1,14 +1,18 @@
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as Exit from "effect/Exit"
+import * as Exit from "effect/Exit"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import * as Semaphore from "effect/Semaphore"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { TransactionObserver } from "../TransactionObserver.ts"
+import { type TransactionObserver, transactionEnded } from "../TransactionObserver.ts"
 import type { SqliteConnection } from "./connection.ts"
 
 type TransactionService = SqlClient.SqlClient["transactionService"]
+
+/** Counts what happens to levels, to know what came first. */
+let now = 0
 
 /** A transaction, or a savepoint in one, that this package opened itself instead of through `SqlClient.make`. */
 export class Level {
@@ -23,6 +27,18 @@ export class Level {
   children: Semaphore.Semaphore | undefined = undefined
   /** Whether its body has ended. What a body has forked may go on in its context, and then finds nothing to write in. */
   ended = false
+  /** Whether what it stands in has ended or failed before its own body, and has taken back its savepoint. */
+  cut = false
+  /** Whether it can only fail, as it was cut off, or lost what it wrote: its body may go on, but writes nothing any more. */
+  lost = false
+  /** The savepoint in it that is open. */
+  child: Level | undefined = undefined
+  /** How many savepoints are open in it or wait for their turn, if not fewer. */
+  nested = 0
+  private leftOver: Level | undefined = undefined
+  private readonly begun = ++now
+  /** When its body last ran a statement while a savepoint in it was open. */
+  private touched = 0
   private readonly observer: TransactionObserver<unknown> | undefined
   private readonly parent: Level | undefined
 
@@ -44,16 +60,80 @@ export class Level {
     return this.ended ? this.parent?.standing : this
   }
 
+  /** The innermost level around it that has not ended. */
+  get outer(): Level | undefined {
+    return this.parent?.standing
+  }
+
   /** What its body, which begins now, finds in its context, but for the level. */
   begin<R>(context: Context.Context<R>): Context.Context<R> {
     // Whoever brings an observer takes the services that it adds out of the requirements.
     return this.observer === undefined ? context : (this.observer.begin(context) as Context.Context<R>)
   }
 
-  /** Its body is over: to be called before anything that this sets off, such as a COMMIT, or the turn of another one. */
+  /**
+   * Its body is over: to be called before anything that this sets off, such as a COMMIT, or the turn of another one. When
+   * it has succeeded, `undoLeftOver` follows.
+   */
   end(): void {
     this.ended = true
     this.observer?.end()
+    if (this.nested === 0) return
+    this.leftOver = this.child
+    this.child?.cutOff()
+    this.child = undefined
+    this.letAllGo()
+  }
+
+  /** Takes back a savepoint whose body has not ended: half of it would be committed, and then be told that it failed. */
+  undoLeftOver(): Exit.Exit<never, SqlError> | undefined {
+    if (this.leftOver !== undefined) {
+      const failed = undo(this.service[0], savepointNamed(`strata_${this.service[1] + 1}`))
+      if (failed !== undefined) return failed
+      this.leftOver.takeAlong()
+    }
+    return this.lost ? refused : undefined
+  }
+
+  /** Its body runs a statement, which the rollback of a savepoint that is open takes back too. */
+  touch(): void {
+    if (this.child !== undefined) this.touched = ++now
+  }
+
+  /** To be called when its savepoint was taken back: who ran statements around it meanwhile has lost them, and fails. */
+  takeAlong(): void {
+    let lost: Level | undefined
+    for (let level = this.parent; level !== undefined; level = level.parent) {
+      if (level.touched > this.begun) lost = level
+    }
+    lost?.lose()
+  }
+
+  private cutOff(): void {
+    this.cut = true
+    this.lose()
+  }
+
+  private lose(): void {
+    this.lost = true
+    this.child?.cutOff()
+    this.child = undefined
+    this.observer?.undone()
+    this.letAllGo()
+  }
+
+  /** Those that wait for a turn have nothing to wait for any more. They go on once this call has ended. */
+  private letAllGo(): void {
+    if (this.children !== undefined) Effect.runFork(this.children.resize(Number.MAX_SAFE_INTEGER))
+  }
+
+  /** What its body wrote is part of its parent. */
+  joined(): void {
+    this.observer?.joined()
+    const { parent } = this
+    if (this.hooks === undefined || parent === undefined) return
+    parent.hooks ??= []
+    parent.hooks.push(...this.hooks)
   }
 
   /** What its body wrote is undone. */
@@ -66,13 +146,41 @@ export class Level {
 export const current = (context: Context.Context<never>, service: TransactionService): Level | undefined =>
   named(Context.getOrUndefined(context, service))?.standing
 
-/** Whether there is a transaction in context that has not ended. */
-export const isInside = (context: Context.Context<never>, service: TransactionService): boolean => {
+/** Where a fiber writes: in the transaction in its context, outside of any, or nowhere, as that can only fail. */
+export const place = (
+  context: Context.Context<never>,
+  service: TransactionService
+): "inside" | "outside" | "nowhere" => {
   const value = Context.getOrUndefined(context, service)
-  if (value === undefined) return false
+  if (value === undefined) return "outside"
   const level = named(value)
-  return level === undefined || level.standing !== undefined
+  if (level === undefined) return "inside"
+  const { standing } = level
+  if (standing === undefined) return "outside"
+  return standing.lost ? "nowhere" : "inside"
 }
+
+/** As `place`, for a statement that is about to run there. */
+export const placeOfStatement: typeof place = (context, service) => {
+  current(context, service)?.touch()
+  return place(context, service)
+}
+
+/** Whether a transaction that a context has goes on; one of `SqlClient.make` is taken to. */
+export const isOpen = (transaction: Context.Service.Shape<TransactionService>): boolean => {
+  const level = named(transaction)
+  if (level === undefined) return true
+  let standing = level.standing
+  while (standing?.lost === true) standing = standing.outer
+  return standing !== undefined
+}
+
+/** Whether a transaction that a context has is over, however those go on that it is nested in. */
+export const hasEnded = (transaction: Context.Service.Shape<TransactionService>): boolean =>
+  named(transaction)?.ended === true
+
+/** What becomes of all that a level tries that was cut off. */
+export const refused = Exit.fail(transactionEnded)
 
 /** A context without the levels that have ended, for what looks for a transaction in it by itself. */
 export const withoutEnded =
@@ -116,6 +224,7 @@ export const afterCommit = <R>(
     const hook = Effect.provideContext(effect, Context.omit(service)(context) as Context.Context<R>)
     const { standing } = level
     if (standing === undefined) return hook
+    if (standing.lost) return Effect.void
     standing.hooks ??= []
     standing.hooks.push(hook)
     return Effect.void
@@ -147,18 +256,26 @@ export const undo = (connection: SqliteConnection, savepoint: Savepoint): Exit.E
   return connection.unsafe.control(savepoint.rollback) ?? connection.unsafe.control(savepoint.release)
 }
 
-/** A savepoint in `parent`, whose callbacks follow those of the parent once it is released. */
+/**
+ * A savepoint in `parent`, whose callbacks follow those of the parent once it is released; `orElse` if the parent has ended
+ * before it is its turn.
+ */
 export const nested = <A, E, R>(
   service: TransactionService,
   parent: Level,
   effect: Effect.Effect<A, E, R>,
+  orElse: Effect.Effect<A, E | SqlError, R>,
   observe?: () => TransactionObserver<unknown>
 ): Effect.Effect<A, E | SqlError, R> =>
-  Effect.uninterruptibleMask((restore) => {
+  Effect.uninterruptibleMask((restore): Effect.Effect<A, E | SqlError, R> => {
+    if (parent.lost) return refused
     parent.children ??= Semaphore.makeUnsafe(1)
+    parent.nested++
     const { children } = parent
     return Effect.flatMap(restore(children.take(1)), () =>
-      Effect.ensuring(savepointIn(service, parent, restore, effect, observe), children.release(1))
+      parent.ended || parent.lost
+        ? Effect.andThen(children.release(1), restore(orElse))
+        : Effect.ensuring(savepointIn(service, parent, restore, effect, observe), children.release(1))
     )
   })
 
@@ -171,26 +288,39 @@ const savepointIn = <A, E, R>(
 ): Effect.Effect<A, E | SqlError, R> => {
   const [connection, depth] = parent.service
   const savepoint = savepointNamed(`strata_${depth + 1}`)
-  const refused = connection.unsafe.control(savepoint.open)
-  if (refused !== undefined) return refused
+  const failed = connection.unsafe.control(savepoint.open)
+  if (failed !== undefined) {
+    parent.nested--
+    return failed
+  }
   const level = new Level(connection, depth + 1, observe?.(), parent)
+  parent.child = level
+  const end = () => {
+    level.end()
+    if (level.cut) return
+    parent.child = undefined
+    parent.nested--
+  }
   return Effect.matchCauseEffect(restore(provide(service, level, effect)), {
     onFailure: (cause): Effect.Effect<never, E | SqlError> => {
-      level.end()
+      end()
+      if (level.cut) return Cause.hasInterrupts(cause) ? Effect.failCause(cause) : refused
       level.undone()
-      return undo(connection, savepoint) ?? Effect.failCause(cause)
+      const failed = undo(connection, savepoint)
+      level.takeAlong()
+      return failed ?? Effect.failCause(cause)
     },
     onSuccess: (value): Effect.Effect<A, SqlError> => {
-      level.end()
-      const failed = connection.unsafe.control(savepoint.release)
+      end()
+      if (level.cut) return refused
+      const failed = level.undoLeftOver() ?? connection.unsafe.control(savepoint.release)
       if (failed !== undefined) {
         level.undone()
-        return undo(connection, savepoint) ?? failed
+        const stuck = undo(connection, savepoint)
+        level.takeAlong()
+        return stuck ?? failed
       }
-      if (level.hooks !== undefined) {
-        parent.hooks ??= []
-        parent.hooks.push(...level.hooks)
-      }
+      level.joined()
       return Effect.succeed(value)
     }
   })

@@ -1,10 +1,9 @@
 import * as Digest from "@strata/durable/Digest"
-import { afterCommit, type DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
+import { afterCommit, type DurableWriter, insideWrite, type WriteTransaction } from "@strata/durable/DurableWriter"
 import type { NewEvent } from "@strata/journal/Event"
 import type { Journal, JournalError } from "@strata/journal/Journal"
 import type { StreamName } from "@strata/journal/StreamName"
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Schema from "effect/Schema"
@@ -142,8 +141,8 @@ export const make = (parts: Parts): Commits => {
     )
 
   const submit = <A>(change: Change): Effect.Effect<A, Failure> =>
-    Effect.contextWith((context) => {
-      if (Context.getOrUndefined(context, WriteTransaction) !== undefined) return nested<A>(parts, change)
+    Effect.flatMap(insideWrite, (isInside) => {
+      if (isInside) return nested<A>(parts, change)
       return Effect.callback<A, Failure>((resume) => {
         pending.push({ change, settle: (exit) => resume(exit as Exit.Exit<A, Failure>) })
         if (draining) return

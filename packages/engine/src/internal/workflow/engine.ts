@@ -1,6 +1,6 @@
 import { StepCache } from "@strata/cache/StepCache"
 import { ChangeSignal } from "@strata/dirty-queue/ChangeSignal"
-import { DurableWriter, WriteTransaction } from "@strata/durable/DurableWriter"
+import { DurableWriter, insideWrite } from "@strata/durable/DurableWriter"
 import type { NewEvent } from "@strata/journal/Event"
 import { Journal } from "@strata/journal/Journal"
 import * as Clock from "effect/Clock"
@@ -274,8 +274,8 @@ const oneAtATime = (writer: DurableWriter["Service"]): DurableWriter["Service"] 
   const semaphore = Semaphore.makeUnsafe(1)
   return {
     write: (effect, options) =>
-      Effect.flatMap(Effect.serviceOption(WriteTransaction), (within) =>
-        Option.isSome(within) ? writer.write(effect, options) : semaphore.withPermits(1)(writer.write(effect, options))
+      Effect.flatMap(insideWrite, (isInside) =>
+        isInside ? writer.write(effect, options) : semaphore.withPermits(1)(writer.write(effect, options))
       )
   }
 }
