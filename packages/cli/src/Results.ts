@@ -153,6 +153,17 @@ export interface RetryResult extends IndexResult {
 }
 
 /**
+ * `lost` counts the files that can be found in the old index and could not be read for the new one: where there is one,
+ * the old index serves on.
+ *
+ * @since 0.1.0
+ * @category models
+ */
+export interface RebuildResult extends IndexResult {
+  readonly lost: number
+}
+
+/**
  * Differences between index and directory, as paths: files that are not
  * indexed, files whose indexed content is old, and documents without a file.
  * `ok` when there are none and nothing failed.

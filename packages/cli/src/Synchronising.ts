@@ -68,6 +68,7 @@ export const sync = Effect.fn("Synchronising.sync")(function* (
         })
     })
     found += scanned.files + scanned.problems.length
+    yield* tryAgain(follower, target)
     yield* settle(follower, target.scope, (tick) =>
       Effect.suspend(() => {
         done += tick
@@ -82,6 +83,38 @@ export const sync = Effect.fn("Synchronising.sync")(function* (
     removed: after.removed - before.removed
   } satisfies Synced
 })
+
+/**
+ * Gives what failed in a target all its attempts again, dead letters too, and waits until the last failure is long enough
+ * ago for the next attempt: who asks for the index to be brought up to date may have mended the cause.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const tryAgain = Effect.fn("Synchronising.tryAgain")(function* (
+  follower: Follower.Follower,
+  { scope, under }: Workspace.Target
+) {
+  const { queue } = yield* Workspace.Workspace
+  const options = { follower: follower.name, scope, limit: rowLimit }
+  const failed = [...(yield* queue.failing(options)), ...(yield* queue.deadLetters(options))]
+  const paths = failed.map(({ path }) => path).filter((path) => path.startsWith(under))
+  if (paths.length === 0) return
+  yield* queue.enqueue({ follower: follower.name, scope, paths })
+  const tried = new Set(paths)
+  const last = (yield* queue.failing(options)).reduce(
+    (latest, { path, readyAt }) => (tried.has(path) ? Math.max(latest, readyAt ?? 0) : latest),
+    0
+  )
+  const wait = last - (yield* Clock.currentTimeMillis)
+  yield* Effect.sleep(Math.min(Math.max(0, wait), longestWait))
+})
+
+/** More rows than anyone has failing paths. */
+const rowLimit = 100_000
+
+/** In milliseconds. What waits for longer is with another process, which tries it at this moment. */
+const longestWait = 1000
 
 /**
  * Drains a scope and waits for what other processes have claimed of it. Ends when everything is in the index but for

@@ -21,15 +21,7 @@ afterEach(() => {
   folder.remove()
 })
 
-/** Root may write everything. Without these capabilities it may do what an owner may, also in a checkout of its own. */
-const heeding = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
-
-const run = (...args: ReadonlyArray<string>) => {
-  const program = [process.execPath, launcher, ...args]
-  const [command = "", ...rest] = process.getuid?.() === 0 ? [...heeding, ...program] : program
-  const { status, stderr, stdout } = spawnSync(command, rest, { cwd: folder.path, encoding: "utf8" })
-  return { code: status, err: stderr, out: stdout }
-}
+const run = (...args: ReadonlyArray<string>) => folder.runHeeding(args)
 
 const refused = (file: string, why: string) => ({
   code: 3,

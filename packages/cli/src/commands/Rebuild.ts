@@ -11,7 +11,7 @@ import { Output } from "../Output.ts"
 import * as Progress from "../Progress.ts"
 import { root } from "../Root.ts"
 import * as SharedTier from "../SharedTier.ts"
-import { indexLines } from "../internal/lines.ts"
+import { indexLines, notSwitchedLine } from "../internal/lines.ts"
 
 /**
  * @since 0.1.0
@@ -32,9 +32,15 @@ export const rebuild = Command.make(
       )
     )
     yield* output.failures(result)
+    if (result.lost > 0) yield* output.notice(notSwitchedLine(result))
     yield* output.result(result, () => indexLines(result))
     if (result.failed > 0) {
       return yield* new FinishedWithFailures({ failed: result.failed })
     }
   })
-).pipe(Command.withDescription("Build the index anew beside the old one, which serves until the new one has caught up"))
+).pipe(
+  Command.withDescription(
+    "Build the index anew beside the old one, which serves until the new one has caught up, and serves on where files " +
+      "that it has cannot be read now"
+  )
+)

@@ -5,6 +5,7 @@ import type {
   Hit,
   IndexResult,
   Listed,
+  RebuildResult,
   StatusResult,
   Unpublished,
   VerifyResult,
@@ -30,6 +31,10 @@ export const unpublishedLine = ({ dead, pending, reason, tier }: Unpublished): s
   const refused = dead === 0 ? [] : [`${count(dead, "result")} ${dead === 1 ? "is" : "are"} refused for good`]
   return `shared cache ${[reason ?? tier, ...waiting, ...refused].join("; ")}`
 }
+
+export const notSwitchedLine = ({ lost }: RebuildResult): string =>
+  `the old index serves on: ${count(lost, "file")} that it has cannot be read now. Mend that, or exclude what is not to be ` +
+  "found, and rebuild again, which goes on from here"
 
 export const watchLines = (result: WatchResult): ReadonlyArray<string> => [
   `${count(result.indexed, "file")} indexed, ${result.removed} removed, ${result.failed} failed`

@@ -35,7 +35,7 @@ export const retry = (options: {
     const unreadable = yield* unreadableFolders(scopes)
     const failing = yield* queue.failing({ follower: follower.name, limit: rowLimit })
     const dead = yield* queue.deadLetters({ follower: follower.name, limit: rowLimit })
-    yield* makeReady([...failing, ...dead])
+    yield* Effect.forEach(scopes, (scope) => Synchronising.tryAgain(follower, { scope, under: "" }), { discard: true })
     const { found } = yield* Synchronising.sync(unreadable, options)
     yield* Effect.forEach(scopes, (scope) => Synchronising.settle(follower, scope, () => Effect.void), {
       discard: true
@@ -56,18 +56,6 @@ export const retry = (options: {
 // ---------------------------------------------------------------------------------------------------------------------
 
 const rowLimit = 100_000
-
-/** Gives paths all their attempts again, and waits until the last failure is long enough ago for the next attempt. */
-const makeReady = Effect.fnUntraced(function* (rows: ReadonlyArray<DirtyRow>) {
-  const { follower, queue } = yield* Workspace.Workspace
-  for (const scope of new Set(rows.map((row) => row.scope))) {
-    const paths = rows.filter((row) => row.scope === scope).map((row) => row.path)
-    yield* queue.enqueue({ follower: follower.name, scope, paths })
-  }
-  const waiting = yield* queue.failing({ follower: follower.name, limit: rowLimit })
-  const last = waiting.reduce((latest, { readyAt }) => Math.max(latest, readyAt ?? 0), 0)
-  yield* Effect.sleep(Math.max(0, last - (yield* Clock.currentTimeMillis)))
-})
 
 /** The folders that could not be listed, and those with entries that could not be looked at. */
 const unreadableFolders = Effect.fnUntraced(function* (scopes: ReadonlyArray<Scope>) {
