@@ -74,7 +74,8 @@ export class DurableWriter extends Context.Service<
      * - It waits for no nested `write` that its body has forked and left open: that one is rolled back, whatever it goes
      *   on to do writes nothing any more, and it fails with a `SqlError`. One that has not begun yet is a write of its own.
      * - A nested `write` is rolled back with all that came after its beginning. A write that ran statements of its own
-     *   beside one that was open, and is rolled back, fails with it.
+     *   beside one that was open, and is rolled back, fails with a `SqlError` too. So an answer agrees with what is stored.
+     * - Of a transaction that `SqlClient.withTransaction` has begun, a `write` in it is a savepoint, and knows no more.
      * - Retried, with the whole body: SQLite's BUSY and LOCKED, and serialization failures, deadlocks and lock
      *   timeouts of Postgres, also when they are the `cause` or `reason` of the body's own error. Never retried:
      *   constraints, I/O errors, and lost connections, after which the commit may have happened.

@@ -119,7 +119,8 @@ export interface SqliteClient extends Client.SqlClient {
    *   it waits for: `groupTime` and the effect of one other member at most.
    * - When SQLite itself rolls back the whole transaction, as on a full disk, the transaction that met the error fails
    *   and the others of the group run again: the only case in which they do.
-   * - `withTransaction` inside of it is a savepoint, and `afterCommit` runs after its group's COMMIT.
+   * - `withTransaction` inside of it is a savepoint, and `afterCommit` runs after its group's COMMIT. A savepoint that is
+   *   still open when the effect ends is rolled back, and fails.
    */
   readonly withGroupedTransaction: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SqlError, R>
   /** As `withGroupedTransaction`, with one that looks on at each run of the effect, and may give it services. */

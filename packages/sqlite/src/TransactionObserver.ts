@@ -23,25 +23,26 @@ export interface TransactionObserver<out S = never> {
   /** The effect has ended. Nothing that this sets off has happened yet, such as a COMMIT or the turn of another one. */
   readonly end: () => void
   /**
-   * What the effect wrote is undone: it has failed, or its COMMIT has. Called before `end` when the transaction that this
-   * one is nested in has ended first: the effect goes on, but writes nothing any more. May be called again.
+   * What the effect wrote is undone: it has failed, or its COMMIT has. Called before `end` when the transaction was rolled
+   * back before (see {@link transactionEnded}): the effect goes on, but writes nothing any more. May be called again.
    */
   readonly undone: () => void
   /** What the effect wrote has become part of the transaction that this one is nested in, whatever comes: it may be undone with that. */
   readonly joined: () => void
 }
 
+const lost = "The transaction was rolled back before its end, with the one that it is nested in, or one nested in it"
+
 /**
- * What a nested transaction fails with when the one that it is nested in has ended before it: nothing of it is committed.
+ * What a transaction fails with that was rolled back before its effect has ended: the one that it is nested in has ended
+ * first, or one that is nested in it was rolled back, together with what this one wrote beside it. Nothing of it is
+ * committed, and what its effect still tries fails with this too.
  *
  * @since 0.1.0
  * @category errors
  */
 export const transactionEnded: SqlError = new SqlError({
-  reason: new UnknownError({
-    cause: new Error("The transaction that this one is nested in has ended before it"),
-    message: "The transaction that this one is nested in has ended before it"
-  })
+  reason: new UnknownError({ cause: new Error(lost), message: lost })
 })
 
 /**

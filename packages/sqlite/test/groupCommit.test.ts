@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { SqliteClient } from "@strata/sqlite"
 import * as Metrics from "@strata/sqlite/Metrics"
+import { transactionEnded } from "@strata/sqlite/TransactionObserver"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -8,6 +9,7 @@ import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
 import * as Reactivity from "effect/reactivity/Reactivity"
 import * as Schema from "effect/Schema"
+import type { SqlError } from "effect/sql/SqlError"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -308,6 +310,39 @@ describe("withGroupedTransaction", () => {
       yield* Fiber.interrupt(holder)
       yield* sql.withGroupedTransaction(insert(sql, 2))
       assert.deepStrictEqual(yield* ids(sql), [2])
+    })
+  )
+
+  it.effect("rolls back a savepoint that is open when its transaction ends, and refuses what is tried in it", () =>
+    Effect.gen(function* () {
+      const sql = yield* opened
+      const [started, goOn] = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>()])
+      const open = Effect.gen(function* () {
+        yield* insert(sql, 2)
+        yield* sql.afterCommit(Effect.die("not committed"))
+        yield* Deferred.succeed(started, undefined)
+        yield* Deferred.await(goOn)
+        const tried: ReadonlyArray<Effect.Effect<unknown, SqlError>> = [
+          insert(sql, 3),
+          sql.withTransaction(insert(sql, 4)),
+          sql`SELECT 1`.values
+        ]
+        for (const one of tried) assert.strictEqual(yield* Effect.flip(one), transactionEnded)
+      })
+      const body = Effect.gen(function* () {
+        yield* insert(sql, 1)
+        const fiber = yield* Effect.forkDetach(sql.withTransaction(open))
+        yield* Deferred.await(started)
+        const waiting = yield* Effect.forkDetach(sql.withTransaction(insert(sql, 5)), { startImmediately: true })
+        return { fiber, waiting }
+      })
+      const { fiber, waiting } = yield* sql.withGroupedTransaction(body)
+      yield* Fiber.join(waiting)
+      assert.deepStrictEqual(yield* ids(sql), [1, 5])
+      // Not in the transaction of another one either.
+      yield* sql.withGroupedTransaction(Effect.andThen(Deferred.succeed(goOn, undefined), Fiber.await(fiber)))
+      assert.deepStrictEqual(yield* Fiber.await(fiber), Exit.fail(transactionEnded))
+      assert.deepStrictEqual(yield* ids(sql), [1, 5])
     })
   )
 
