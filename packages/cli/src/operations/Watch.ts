@@ -13,12 +13,15 @@ import * as Option from "effect/Option"
 import * as Queue from "effect/Queue"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { existsSync } from "node:fs"
 import * as NodePath from "node:path"
 import type { Database } from "../Database.ts"
 import * as Directories from "../Directories.ts"
 import * as Findings from "../Findings.ts"
 import * as FreshFailures from "../internal/freshFailures.ts"
+import * as LastingDatabase from "../internal/lastingDatabase.ts"
+import { sqlDetail } from "../internal/sqlDetail.ts"
 import * as WatchedFolder from "../internal/watchedFolder.ts"
 import { type Failure, listLimit, type WatchResult } from "../Results.ts"
 import type { SharedTier } from "../SharedTier.ts"
@@ -47,7 +50,8 @@ export interface WatchOptions {
  * Keeps directories indexed. The watcher is only a hint: what it names is scanned, as `strata index` would, so an event
  * that is lost or comes twice makes no difference for long. Whatever other processes record is followed too, and the
  * index that another process puts in place of this one. A directory that another one takes the place of is scanned and
- * watched anew; one that is gone later on stays in the index as it was, until it is back.
+ * watched anew; one that is gone later on stays in the index as it was, until it is back. So a server is waited for that
+ * is away after it was there, as when it is started anew; a file that is deleted ends it.
  *
  * @since 0.1.0
  * @category operations
@@ -56,10 +60,20 @@ export const watch = (options: WatchOptions) =>
   Effect.suspend(() => {
     const report = makeReport(options.onChange)
     const places = new Map<string, string>()
-    const again = session(options, places, report, (targets) => bringAgain(targets, report))
-    return Effect.andThen(
-      session(options, places, report, (targets) => Effect.andThen(options.onReady, bring(targets))),
-      Effect.forever(again)
+    let isReady = false
+    const first = (targets: ReadonlyArray<Workspace.Target>) =>
+      Effect.andThen(
+        options.onReady,
+        Effect.tap(bring(targets), () => Effect.sync(() => (isReady = true)))
+      )
+    const again = (targets: ReadonlyArray<Workspace.Target>) => bringAgain(targets, report)
+    const one = Effect.suspend(() => session(options, places, report, isReady ? again : first))
+    return Effect.forever(
+      Effect.catchIf(
+        one,
+        (error): error is SqlError => isReady && options.database._tag === "Postgres" && isPassing(error),
+        (error) => Effect.andThen(report.database(options.database, error), Effect.sleep(databaseLookEvery))
+      )
     )
   })
 
@@ -73,6 +87,11 @@ interface Watched {
   readonly target: Workspace.Target
 }
 
+const isPassing = (error: unknown): error is SqlError => isSqlError(error) && LastingDatabase.mayComeBack(error)
+
+/** How often a server that is away is looked for. */
+const databaseLookEvery = "1 second"
+
 /** Watches until other folders are to be watched, or another index is to be kept. */
 const session = <E, R>(
   options: WatchOptions,
@@ -83,6 +102,8 @@ const session = <E, R>(
   ) => Effect.Effect<Pick<Synchronising.Synced, "indexed" | "removed">, E, R>
 ) =>
   Effect.gen(function* () {
+    const isHere = LastingDatabase.makeGuard(options.database)
+    yield* report.database(options.database, undefined)
     const hints = yield* Queue.unbounded<Workspace.Target>()
     const rules = yield* Deferred.make<void>()
     const watched = yield* Effect.forEach(options.directories, (directory) => find(directory, places))
@@ -91,12 +112,12 @@ const session = <E, R>(
     yield* Effect.forEach(watched, (one) => openWatcher(one, hints, rules), { discard: true })
     const synced = yield* start(targets)
     yield* report.work(synced, yield* Findings.failures(targets))
-    yield* follow(targets, report)
+    yield* follow(targets, report, isHere)
     yield* Effect.forkScoped(Effect.forever(Effect.delay(Queue.offerAll(hints, targets), fullScanEvery)))
     yield* Effect.raceAllFirst([
       Effect.forever(scanHints(hints, targets, report)),
       Deferred.await(rules),
-      replaced,
+      replaced(isHere),
       ...watched.map(({ folder, target }) => folder.awaitOther(Effect.asVoid(Queue.offer(hints, target))))
     ])
   }).pipe(Effect.scoped, Effect.provide(Workspace.layer(options.database, options.shared)))
@@ -146,11 +167,14 @@ interface Report {
   ) => Effect.Effect<void>
   /** What became of the scan of a root. */
   readonly scan: (scope: Scope, failures: ReadonlyArray<Failure>) => Effect.Effect<void>
+  /** That the database cannot be reached, or can be. */
+  readonly database: (database: Database, error: SqlError | undefined) => Effect.Effect<void>
 }
 
 const makeReport = (onChange: WatchOptions["onChange"]): Report => {
   const fresh = FreshFailures.make()
   let isFirst = true
+  let isAway = false
   const tell = (indexed: number, removed: number, failures: ReadonlyArray<Failure>) =>
     Effect.suspend(() => {
       const isWorthTelling = isFirst || indexed + removed + failures.length > 0
@@ -165,17 +189,26 @@ const makeReport = (onChange: WatchOptions["onChange"]): Report => {
       Effect.suspend(() => {
         const told = fresh(`scan of ${scope}`, failures)
         return told.length === 0 ? Effect.void : tell(0, 0, told)
+      }),
+    database: ({ name }, error) =>
+      Effect.suspend(() => {
+        if (error === undefined || isAway) {
+          isAway = error !== undefined
+          return Effect.void
+        }
+        isAway = true
+        return tell(0, 0, [{ path: name, reason: `${sqlDetail(error)}; watch waits for it, and goes on` }])
       })
   }
 }
 
 /** Ends when a rebuild, here or elsewhere, has put another index in place of the one that is kept. */
-const replaced = Effect.gen(function* () {
+const replaced = Effect.fnUntraced(function* (isHere: Effect.Effect<void, LastingDatabase.DatabaseGone>) {
   const { follower, index } = yield* Workspace.Workspace
   const isCurrent = Effect.map(index.active, (active) =>
     Option.exists(active, ({ id }) => follower.name.endsWith(`@${id}`))
   )
-  while (yield* isCurrent) yield* Effect.sleep(replacedLookEvery)
+  while (yield* Effect.andThen(isHere, isCurrent)) yield* Effect.sleep(replacedLookEvery)
 })
 
 /** A part of the second within which a change is to be found. */
@@ -241,6 +274,7 @@ const scanHints = Effect.fnUntraced(function* (
   const rest = yield* Queue.clear(hints)
   for (const target of Directories.outermost([first, ...rest].map((target) => nearestExisting(base, target)))) {
     const scanned = yield* Effect.result(scan.run(target))
+    if (Result.isFailure(scanned) && isPassing(scanned.failure)) return yield* scanned.failure
     const failures = Result.isFailure(scanned) ? [scanFailure(base, target, scanned.failure)] : []
     yield* report.scan(target.scope, failures)
   }
@@ -270,7 +304,11 @@ const nearestExisting = (base: string, { scope, under }: Workspace.Target): Work
 }
 
 /** Drains what is recorded, here or elsewhere, and reports each tick that changed something. */
-const follow = Effect.fnUntraced(function* (targets: ReadonlyArray<Workspace.Target>, report: Report) {
+const follow = Effect.fnUntraced(function* (
+  targets: ReadonlyArray<Workspace.Target>,
+  report: Report,
+  isHere: Effect.Effect<void, LastingDatabase.DatabaseGone>
+) {
   const { counts, follower } = yield* Workspace.Workspace
   const scheduler = yield* FollowerScheduler.FollowerScheduler
   let before = yield* counts
@@ -280,6 +318,8 @@ const follow = Effect.fnUntraced(function* (targets: ReadonlyArray<Workspace.Tar
         const after = yield* counts
         const done = { indexed: after.indexed - before.indexed, removed: after.removed - before.removed }
         before = after
+        // What was written into a file that is gone is not told: the session ends.
+        yield* isHere
         yield* report.work(done, yield* Findings.failures(targets))
       })
     )
