@@ -108,9 +108,10 @@ export const existingOrNew = Effect.fnUntraced(function* (
  */
 export const tellElsewhere = (
   flag: Option.Option<string>,
-  { _tag, name }: Database
+  { _tag, name }: Database,
+  what: "index" | "database" = "index"
 ): Effect.Effect<void, never, Output | Path.Path> =>
-  _tag === "File" ? DatabaseFile.tellElsewhere(flag, name) : Effect.void
+  _tag === "File" ? DatabaseFile.tellElsewhere(flag, name, what) : Effect.void
 
 // ---------------------------------------------------------------------------------------------------------------------
 // combinators

@@ -176,11 +176,12 @@ export const existingOrNew = Effect.fnUntraced(function* (
  */
 export const tellElsewhere = Effect.fnUntraced(function* (
   given: Option.Option<string>,
-  file: string
+  file: string,
+  what: "index" | "database"
 ): Effect.fn.Return<void, never, Output | Path.Path> {
   const path = yield* Path.Path
   if (Option.isNone(given) && file !== path.resolve(folderName, fileName)) {
-    yield* Output.use((output) => output.notice(`using the index ${file}`))
+    yield* Output.use((output) => output.notice(`using the ${what} ${file}`))
   }
 })
 
@@ -237,8 +238,14 @@ const creating =
     Effect.mapError(effect, (error) => readOnly(file) ?? error)
 
 /** The words of SQLite itself say more than those around them. */
-const detailOf = ({ message, reason: { cause } }: SqlError): string =>
-  (cause instanceof Error ? cause.message : message).split("\n", 1)[0]!
+const detailOf = ({ message, reason: { cause } }: SqlError): string => {
+  const words = (cause instanceof Error ? cause.message : message).split("\n", 1)[0]!
+  const isCorrupt = hasProperty(cause, "errcode") && (Number(cause.errcode) & 0xff) === sqliteCorrupt
+  return isCorrupt ? `${words}; delete it and index again, unless an app keeps its own data there` : words
+}
+
+/** A primary result code: https://www.sqlite.org/rescode.html */
+const sqliteCorrupt = 11
 
 const findUpwards = Effect.fnUntraced(function* (
   from: string

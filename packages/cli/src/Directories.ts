@@ -88,9 +88,28 @@ export const removeMissing = Effect.fn("Directories.removeMissing")(function* <E
   }
   for (const outer of known) {
     const under = Roots.under(base, outer, directory)
-    if (under !== undefined) return Option.some({ scope: outer, under } satisfies Workspace.Target)
+    if (under === undefined) continue
+    const { index } = yield* Workspace.Workspace
+    if ((yield* index.digests(outer, { prefix: under })).length === 0) break
+    return Option.some({ scope: outer, under } satisfies Workspace.Target)
   }
   return yield* Effect.fail(error)
+})
+
+/**
+ * Whether something of a directory is in the index.
+ *
+ * @since 0.1.0
+ * @category accessors
+ */
+export const isIndexed = Effect.fn("Directories.isIndexed")(function* (directory: string) {
+  const { base, index, roots } = yield* Workspace.Workspace
+  for (const scope of yield* roots) {
+    const under = Roots.under(base, scope, directory)
+    if (under === "" || (under !== undefined && (yield* index.digests(scope, { prefix: under })).length > 0))
+      return true
+  }
+  return false
 })
 
 const endRoot = Effect.fnUntraced(function* (scope: Scope) {
@@ -134,13 +153,38 @@ export const guardInner = Effect.fn("Directories.guardInner")(function* (targets
 })
 
 /**
- * Ends the roots that lie inside of another one, once that has been indexed: their documents are in it.
+ * Ends the roots that lie inside of another one, once that has been indexed: their documents are in it. Gives how many
+ * documents were in both, and are not gone.
  *
  * @since 0.1.0
  * @category operations
  */
 export const mergeRoots = Effect.fn("Directories.mergeRoots")(function* (targets: ReadonlyArray<Workspace.Target>) {
-  yield* Effect.forEach(yield* innerRoots(targets), endRoot, { discard: true })
+  const { base } = yield* Workspace.Workspace
+  const outer = targets.filter(({ under }) => under === "").map(({ scope }) => scope)
+  let moved = 0
+  for (const inner of yield* innerRoots(targets)) {
+    const paths = yield* documentsOf(inner, "")
+    for (const scope of outer) {
+      const under = Roots.under(base, scope, Roots.folderOf(base, inner))
+      if (scope === inner || under === undefined) continue
+      const held = new Set<string>(yield* documentsOf(scope, under))
+      moved += paths.filter((path) => held.has(under + path)).length
+      break
+    }
+    yield* endRoot(inner)
+  }
+  return moved
+})
+
+const documentsOf = Effect.fnUntraced(function* (scope: Scope, prefix: string) {
+  const { index } = yield* Workspace.Workspace
+  const paths: Array<string> = []
+  for (;;) {
+    const page = yield* index.digests(scope, { prefix, after: paths.at(-1) })
+    if (page.length === 0) return paths
+    paths.push(...page.map(({ path }) => path))
+  }
 })
 
 /** The roots that lie inside of targets that are whole roots, unless those ignore them. */

@@ -45,6 +45,7 @@ const usageTags: ReadonlySet<unknown> = new Set([
   "SharedTierInvalid",
   "DatabaseInvalid",
   "RunHistoryError",
+  "RunEnded",
   "RunAndStream"
 ])
 

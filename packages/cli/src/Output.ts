@@ -54,6 +54,8 @@ export class Output extends Context.Service<
     readonly error: (error: { readonly tag: string; readonly message: string }) => Effect.Effect<void>
     /** Tells people something on stderr; silent with `--json`. */
     readonly notice: (line: string) => Effect.Effect<void>
+    /** Tells that the command was interrupted: people on stderr or, with `--json` and before any result, as an error. */
+    readonly interrupted: (line?: string) => Effect.Effect<void>
   }
 >()("@strata/cli/Output") {}
 
@@ -68,7 +70,12 @@ export class Output extends Context.Service<
 export const make = (options: { readonly json: boolean; readonly colors: boolean }): Effect.Effect<Output["Service"]> =>
   Effect.map(Console.Console, (console) => {
     const style = options.colors ? colored : plain
-    const print = (line: string) => Effect.sync(() => console.log(line))
+    let hasPrinted = false
+    const print = (line: string) =>
+      Effect.sync(() => {
+        hasPrinted = true
+        console.log(line)
+      })
     const report = (line: string) => Effect.sync(() => console.error(line))
     return Output.of({
       json: options.json,
@@ -79,6 +86,14 @@ export const make = (options: { readonly json: boolean; readonly colors: boolean
         options.json
           ? print(JSON.stringify({ error: { tag, message: withoutUserInfo(message) } }))
           : report(`strata: ${visible(withoutUserInfo(message))}`),
+      interrupted: (line) =>
+        Effect.suspend(() => {
+          if (options.json) {
+            const error = { tag: "Interrupted", message: line ?? "interrupted" }
+            return hasPrinted ? Effect.void : print(JSON.stringify({ error }))
+          }
+          return line === undefined ? Effect.void : report(visible(line))
+        }),
       notice: (line) => (options.json ? Effect.void : report(visible(line)))
     })
   })

@@ -65,6 +65,7 @@ export const command = root.pipe(
 export const run = (args: ReadonlyArray<string>): Effect.Effect<ExitCode, never, Command.Environment> =>
   Command.runWith(command, { version })(args).pipe(
     Effect.as<ExitCode>(ExitCode.done),
+    Effect.onInterrupt(() => Output.Output.use((output) => output.interrupted())),
     Effect.catchCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.interrupt : report(cause))),
     Effect.provide(
       Layer.mergeAll(presenter, CliConfig.layer({ builtIns })).pipe(

@@ -140,6 +140,8 @@ export interface StatusResult extends Listed {
   readonly oldestDirtyMs: number
   readonly failing: number
   readonly deadLetters: number
+  /** What waits for shared caches; without a `reason`, as they are not asked. */
+  readonly unpublished: ReadonlyArray<Unpublished>
 }
 
 /**
@@ -178,6 +180,14 @@ export interface VerifyResult extends Listed {
   readonly orphaned: ReadonlyArray<string>
   /** Whether the full-text index does not fit its own data. */
   readonly damaged: boolean
+  /** What was wrong before and is not any more; only with `--repair`. `failed`: what can be read again. */
+  readonly repaired?: {
+    readonly missing: ReadonlyArray<string>
+    readonly stale: ReadonlyArray<string>
+    readonly orphaned: ReadonlyArray<string>
+    readonly failed: ReadonlyArray<string>
+    readonly damaged: boolean
+  }
 }
 
 /**
@@ -220,6 +230,8 @@ export interface CacheStatsResult {
   readonly resultBytes: number
   readonly artifacts: number
   readonly artifactBytes: number
+  /** What waits for shared caches; without a `reason`, as they are not asked. */
+  readonly unpublished: ReadonlyArray<Unpublished>
 }
 
 /**
@@ -274,6 +286,8 @@ export interface RunResult {
   readonly updatedAt: number
   readonly settledAt: number | null
   readonly outcome: "success" | "failure" | "defect" | "interrupted" | null
+  /** Why it failed, in the words of the app, cut to some length; only in the result of `show`, where it has failed. */
+  readonly message?: string
 }
 
 /**

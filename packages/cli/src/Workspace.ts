@@ -176,6 +176,15 @@ export const layerStore = (
     ? Strata.layerSqlite({ filename: database.name })
     : Strata.layerPostgres({ url: database.url })
 
+/**
+ * The store in a database with its cache, without what is particular to an index.
+ *
+ * @since 0.1.0
+ * @category layers
+ */
+export const layerCached = (database: Database) =>
+  layerCache(database, undefined).pipe(Layer.provideMerge(layerStore(database)))
+
 const layerCache = (database: Database, shared: SharedTier | undefined) =>
   Layer.unwrap(
     Effect.map(shared === undefined ? Effect.undefined : RemoteTier.make(shared), (remote) => {

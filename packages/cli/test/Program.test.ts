@@ -65,8 +65,8 @@ describe("Program", () => {
   ]
 
   const wrongNumbers: ReadonlyArray<readonly [args: string, words: RegExp]> = [
-    ["search a --limit many", /flag --limit: "many"\. Expected: a whole number from 1 to 10000$/],
-    ["search a -n 1.5", /flag --limit: "1\.5"\. Expected: a whole number from 1 to 10000$/],
+    ["search a --limit many", /flag --limit: "many"\. Expected: a whole number from 0 to 10000$/],
+    ["search a -n 1.5", /flag --limit: "1\.5"\. Expected: a whole number from 0 to 10000$/],
     ["journal --limit 1e3", /flag --limit: "1e3"\. Expected: a whole number from 0 to 100000$/],
     ["runs list --limit -1", /flag --limit: "-1"\. Expected: a whole number from 0 to 100000$/],
     ["runs rewind id end", /argument <SEQ>: "end"\. Expected: a whole number from 0 to 9007199254740991$/],
@@ -80,7 +80,7 @@ describe("Program", () => {
     { args: ["search"], tag: "MissingArgument", words: /QUERY/ },
     { args: ["status", "b"], tag: "UnexpectedArgument", words: /"b"/ },
     { args: ["search", "a", "--limt", "3"], tag: "UnrecognizedOption", words: /--limt/ },
-    { args: ["search", "a", "--limit", "0"], tag: "InvalidValue", words: /1 to 10000/ },
+    { args: ["search", "a", "--limit", "-1"], tag: "InvalidValue", words: /0 to 10000/ },
     ...wrongNumbers.map(([args, words]) => ({ args: args.split(" "), tag: "InvalidValue", words })),
     { args: ["index"], tag: "MissingArgument", words: /DIR/ },
     { args: ["index", "/no/such/directory"], tag: "MissingDirectory", words: /\/no\/such\/directory/ },

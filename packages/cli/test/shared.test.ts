@@ -203,6 +203,12 @@ describe("what index could not share", () => {
         // One for each content: 8 of the 60 files are empty.
         assert.strictEqual(unpublished.pending + unpublished.dead, 53)
         assert.isFalse("unpublished" in folder.json(["index", "docs"]))
+        for (const command of [["status"], ["cache", "stats"]]) {
+          const [waiting] = folder.json(command).unpublished
+          assert.strictEqual(waiting.tier, name)
+          assert.strictEqual(waiting.pending + waiting.dead, 53)
+          assert.match(folder.run(command).out, /^to be shared {2}\d+ with (http|redis):/m)
+        }
         assert.strictEqual(folder.run(["index", "docs", "--shared", url, "--read-only"]).err, "")
       }
     })

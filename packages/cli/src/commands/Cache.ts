@@ -18,7 +18,7 @@ import { gcLines, statsLines, verifyCacheLines } from "../internal/cacheLines.ts
 const existing = Effect.gen(function* () {
   const { database: named } = yield* root
   const database = yield* Database.existing(named)
-  yield* Database.tellElsewhere(named, database)
+  yield* Database.tellElsewhere(named, database, "database")
   return database
 })
 

@@ -23,9 +23,15 @@ export const doctor = Command.make(
     const { database: named } = yield* root
     const output = yield* Output
     const shared = yield* SharedTier.fromFlags(given)
-    const database = yield* Effect.catchTag(Database.existing(named), "DatabaseFileError", () => Effect.undefined)
+    let missing: string | undefined
+    const database = yield* Effect.catchTag(Database.existing(named), "DatabaseFileError", ({ reason }) =>
+      Effect.sync(() => {
+        if (reason._tag === "Missing") missing = reason.file
+        return undefined
+      })
+    )
     const operation = yield* Effect.promise(() => import("../operations/Doctor.ts"))
-    const result = yield* operation.doctor({ database, shared })
+    const result = yield* operation.doctor({ database, missing, shared })
     yield* output.result(result, (style) => doctorLines(result, style))
     if (!result.ok) {
       const failed = result.checks.filter(({ status }) => status === "fails").length

@@ -5,6 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -25,19 +26,37 @@ import { indexLines, interruptedLine, unpublishedLine } from "../internal/lines.
  */
 export class MissingDirectory extends Schema.TaggedError<MissingDirectory>("@strata/cli/MissingDirectory")(
   "MissingDirectory",
-  { directory: Schema.String }
+  { directory: Schema.String, isIndexed: Schema.Boolean }
 ) {
   override get message(): string {
-    return `${this.directory} does not exist; if it is gone for good, --force takes it out of the index`
+    const advice = this.isIndexed ? "; if it is gone for good, --force takes it out of the index" : ""
+    return `${this.directory} does not exist${advice}`
+  }
+}
+
+/**
+ * With `--force`, a directory that does not exist and of which nothing is in the index: there is nothing to take out.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class NeverIndexed extends Schema.TaggedError<NeverIndexed>("@strata/cli/NeverIndexed")("NeverIndexed", {
+  directory: Schema.String
+}) {
+  override get message(): string {
+    return `${this.directory} does not exist, and nothing of it is in the index`
   }
 }
 
 /** Asked before an index is created for it. */
-const requireDirectory = Effect.fnUntraced(function* (directory: string) {
+const requireDirectory = Effect.fnUntraced(function* (named: Option.Option<string>, directory: string, force: boolean) {
   const fs = yield* FileSystem.FileSystem
-  if (!(yield* fs.exists(directory))) {
-    return yield* new MissingDirectory({ directory })
-  }
+  if (yield* fs.exists(directory)) return
+  const database = yield* Effect.option(Database.existing(named))
+  const operation = yield* Effect.promise(() => import("../operations/Index.ts"))
+  const isIndexed = Option.isSome(database) && (yield* operation.isIndexed(database.value, directory))
+  if (!force) return yield* new MissingDirectory({ directory, isIndexed })
+  if (!isIndexed) return yield* new NeverIndexed({ directory })
 })
 
 /**
@@ -63,7 +82,7 @@ export const index = Command.make(
     const output = yield* Output
     const operation = yield* Effect.promise(() => import("../operations/Index.ts"))
     const shared = yield* SharedTier.fromFlags(given)
-    if (!force) yield* Effect.forEach(directories, requireDirectory, { discard: true })
+    yield* Effect.forEach(directories, (directory) => requireDirectory(named, directory, force), { discard: true })
     const database = yield* Database.existingOrNew(named)
     yield* Database.tellElsewhere(named, database)
     let waiting = 0
@@ -73,7 +92,7 @@ export const index = Command.make(
     ).pipe(
       Effect.scoped,
       // When the bar is gone.
-      Effect.onInterrupt(() => Effect.suspend(() => output.notice(interruptedLine(waiting))))
+      Effect.onInterrupt(() => Effect.suspend(() => output.interrupted(interruptedLine(waiting))))
     )
     yield* output.failures(result)
     if (result.unpublished !== undefined) yield* output.notice(unpublishedLine(result.unpublished))

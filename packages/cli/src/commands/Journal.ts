@@ -67,9 +67,15 @@ export const journal = Command.make(
     if (Option.isSome(run) && Option.isSome(stream)) return yield* new RunAndStream()
     const output = yield* Output
     const database = yield* Database.existing(named)
-    yield* Database.tellElsewhere(named, database)
+    yield* Database.tellElsewhere(named, database, "database")
     const operation = yield* Effect.promise(() => import("../operations/Journal.ts"))
-    const options = { database, run: Option.getOrUndefined(run), stream: Option.getOrUndefined(stream), limit }
+    const options = {
+      database,
+      run: Option.getOrUndefined(run),
+      stream: Option.getOrUndefined(stream),
+      limit,
+      onNoStream: output.notice(`there is no stream ${Option.getOrElse(stream, () => "")}`)
+    }
     if (follow) {
       const following = operation.follow({
         ...options,

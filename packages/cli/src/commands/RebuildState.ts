@@ -29,7 +29,7 @@ export const rebuildState = Command.make(
     const { database: named } = yield* root
     const output = yield* Output
     const database = yield* Database.existing(named)
-    yield* Database.tellElsewhere(named, database)
+    yield* Database.tellElsewhere(named, database, "database")
     const operation = yield* Effect.promise(() => import("../operations/RebuildState.ts"))
     const result = yield* Database.naming(database, operation.rebuildState({ database, dryRun }))
     yield* output.result(result, (style) => rebuildStateLines(result, style))

@@ -17,7 +17,7 @@ import { runLine, showLines } from "../internal/runLines.ts"
 const existing = Effect.gen(function* () {
   const { database: named } = yield* root
   const database = yield* Database.existing(named)
-  yield* Database.tellElsewhere(named, database)
+  yield* Database.tellElsewhere(named, database, "database")
   return database
 })
 
@@ -146,7 +146,12 @@ const resume = Command.make(
     const result = yield* Database.naming(database, operation.resume({ database, executionId }))
     yield* output.result(result, (style) => [runLine(result, style)])
   })
-).pipe(Command.withDescription("Let a run go on that has failed, or was rewound or forked"))
+).pipe(
+  Command.withDescription(
+    "Let a run go on that is held, as it was rewound or forked, or suspended on a failure. One that has ended goes on after " +
+      "runs rewind RUN SEQ --resume"
+  )
+)
 
 const cancel = Command.make(
   "cancel",

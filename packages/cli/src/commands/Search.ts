@@ -13,7 +13,7 @@ import type { SearchResult } from "../Results.ts"
 import { root } from "../Root.ts"
 import * as SharedTier from "../SharedTier.ts"
 import * as Integer from "../internal/integer.ts"
-import { hitLines } from "../internal/lines.ts"
+import { count, hitLines } from "../internal/lines.ts"
 
 /**
  * @since 0.1.0
@@ -28,7 +28,7 @@ export const search = Command.make(
       ),
       Argument.variadic({ min: 1 })
     ),
-    limit: Integer.flag("limit", { least: 1, most: 10_000 }).pipe(
+    limit: Integer.flag("limit", { least: 0, most: 10_000 }).pipe(
       Flag.withAlias("n"),
       Flag.withDescription("How many hits to print at most (10)"),
       Flag.withDefault(10)
@@ -62,9 +62,8 @@ export const search = Command.make(
       hits: found.hits.map((hit) => ({ ...hit, snippet: hit.snippet.map(({ text }) => text).join("") }))
     }
     yield* output.result(result, (style) => hitLines(found.hits, style))
-    if (found.total === 0) {
-      yield* output.notice("nothing found")
-    }
+    if (found.total === 0) yield* output.notice("nothing found")
+    else if (limit === 0) yield* output.notice(`${count(found.total, "passage")} found`)
   })
 ).pipe(
   Command.withShortDescription("Find text: path, line, heading and snippet of the best passages"),

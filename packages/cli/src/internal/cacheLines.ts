@@ -1,6 +1,6 @@
 import { type Style, visible } from "../Output.ts"
 import type { CacheGcResult, CacheStatsResult, CacheVerifyResult, JournalEntry } from "../Results.ts"
-import { bytes, count } from "./lines.ts"
+import { bytes, count, waitingWords } from "./lines.ts"
 
 /** Results of the cache and the journal as lines for people. */
 
@@ -21,7 +21,8 @@ export const statsLines = (stats: CacheStatsResult, style: Style): ReadonlyArray
     ),
     ["ledger", count(stats.ledger, "row")],
     ["results", `${stats.results} (${bytes(stats.resultBytes)})`],
-    ["artifacts", `${stats.artifacts} (${bytes(stats.artifactBytes)})`]
+    ["artifacts", `${stats.artifacts} (${bytes(stats.artifactBytes)})`],
+    ...stats.unpublished.map((waiting) => ["to be shared", visible(waitingWords(waiting))] as const)
   ]
   return rows.map(([name, value]) => `${style.faint(name.padEnd(12))}  ${value}`)
 }
@@ -31,9 +32,12 @@ const origin = (entries: number, from: string | null): string =>
 
 export const verifyCacheLines = (result: CacheVerifyResult, style: Style): ReadonlyArray<string> => {
   if (result.ok) return ["the cache agrees with its journal"]
-  return (["missing", "unexplained", "unjoined", "corrupt"] as const).flatMap((kind) =>
+  const lines = (["missing", "unexplained", "unjoined", "corrupt"] as const).flatMap((kind) =>
     result[kind].map((name) => `${style.strong(kind.padEnd(11))}  ${visible(name)}`)
   )
+  const hint =
+    "what is corrupt is not served, and made anew when it is asked for; strata cache gc --max-size 0 takes all results out"
+  return result.corrupt.length === 0 ? lines : [...lines, hint]
 }
 
 export const gcLines = ({ artifactBytes, artifacts, dryRun, entries, resultBytes, results }: CacheGcResult) => [

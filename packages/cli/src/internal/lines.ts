@@ -32,6 +32,10 @@ export const unpublishedLine = ({ dead, pending, reason, tier }: Unpublished): s
   return `shared cache ${[reason ?? tier, ...waiting, ...refused].join("; ")}`
 }
 
+/** As a row of what is there. */
+export const waitingWords = ({ dead, pending, tier }: Unpublished): string =>
+  `${pending} with ${tier}${dead === 0 ? "" : `, which refuses ${dead} more for good`}`
+
 export const notSwitchedLine = ({ lost }: RebuildResult): string =>
   `the old index serves on: ${count(lost, "file")} that it has cannot be read now. Mend that, or exclude what is not to be ` +
   "found, and rebuild again, which goes on from here"
@@ -58,9 +62,11 @@ export const statusLines = (status: StatusResult, style: Style): ReadonlyArray<s
     ...status.directories.map((directory) => ["directory", visible(directory)] as const),
     ["documents", String(status.documents)],
     ["waiting", status.dirty === 0 ? "0" : `${status.dirty}, the oldest for ${duration(status.oldestDirtyMs)}`],
+    ["failed", String(status.failed)],
     ["failing", String(status.failing)],
     ["dead letters", String(status.deadLetters)],
-    ["skipped", String(status.skipped)]
+    ["skipped", String(status.skipped)],
+    ...status.unpublished.map((waiting) => ["to be shared", visible(waitingWords(waiting))] as const)
   ]
   return [
     ...rows.map(([name, value]) => `${style.faint(name.padEnd(12))}  ${value}`),
@@ -73,10 +79,37 @@ export const verifyLines = (result: VerifyResult, style: Style): ReadonlyArray<s
   const differences = (["missing", "stale", "orphaned"] as const).flatMap((kind) =>
     result[kind].map((path) => `${style.strong(kind.padEnd(8))}  ${style.path(visible(path))}`)
   )
-  const damage = result.damaged ? ["the full-text index is damaged: strata verify --repair rebuilds it"] : []
+  const remedy =
+    result.repaired === undefined
+      ? "strata verify --repair rebuilds it"
+      : "what cannot be read keeps it from being rebuilt"
+  const damage = result.damaged ? [`the full-text index is damaged: ${remedy}`] : []
   const wrong = [...damage, ...differences]
   const summary = result.failed === 0 ? "the index agrees with the directories" : "all else in the index agrees"
-  return [...failureLines(result), ...skipLines(result), ...(wrong.length === 0 ? [summary] : wrong)]
+  return [
+    ...repairLines(result, style),
+    ...failureLines(result),
+    ...skipLines(result),
+    ...(wrong.length === 0 ? [summary] : wrong)
+  ]
+}
+
+const repairLines = ({ repaired }: VerifyResult, style: Style): ReadonlyArray<string> => {
+  if (repaired === undefined) return []
+  const kinds = (["missing", "stale", "orphaned", "failed"] as const).filter((kind) => repaired[kind].length > 0)
+  const counts = [
+    ...kinds.map((kind) => `${repaired[kind].length} ${kind}`),
+    ...(repaired.damaged ? ["the index"] : [])
+  ]
+  if (counts.length === 0) return ["nothing was to be repaired"]
+  const paths = kinds.flatMap((kind) => {
+    const lines = repaired[kind]
+      .slice(0, shownPaths)
+      .map((path) => `${"repaired".padEnd(8)}  ${kind.padEnd(8)}  ${style.path(visible(path))}`)
+    const more = repaired[kind].length - lines.length
+    return more > 0 ? [...lines, `${"".padEnd(8)}  and ${more} more`] : lines
+  })
+  return [...paths, `repaired: ${counts.join(", ")}`]
 }
 
 export const doctorLines = (result: DoctorResult, style: Style): ReadonlyArray<string> =>

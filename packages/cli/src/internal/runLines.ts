@@ -23,6 +23,7 @@ export const showLines = (run: RunShowResult, style: Style): ReadonlyArray<strin
     ["run", visible(run.executionId)],
     ["workflow", visible(run.workflow)],
     ["state", stateOf(run)],
+    ...(run.message === undefined ? [] : [["because", visible(run.message)] as const]),
     ...(run.interrupted === "none" ? [] : [["interrupted", run.interrupted] as const]),
     ...(run.parent === null ? [] : [["parent", visible(run.parent)] as const]),
     ...(run.owner === null ? [] : [["owner", String(run.owner)] as const]),

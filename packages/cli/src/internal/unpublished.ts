@@ -1,5 +1,6 @@
 import { Publication } from "@strata/cache/Publication"
 import { StepKey } from "@strata/cache/StepKey"
+import { DirtyQueue } from "@strata/dirty-queue/DirtyQueue"
 import { sha256 } from "@strata/durable/Digest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -20,6 +21,19 @@ export const left = Effect.fnUntraced(function* (shared: SharedTier | undefined)
   const unpublished: Unpublished = { tier, pending, failing, dead, ...(reason === undefined ? {} : { reason }) }
   return { unpublished }
 })
+
+/** What waits for each shared cache that was named before, without asking it. */
+export const waiting = Effect.gen(function* () {
+  const { followers } = yield* DirtyQueue.use(({ stats }) => stats())
+  return followers.flatMap(({ dead, failing, follower, rows }): ReadonlyArray<Unpublished> =>
+    follower.startsWith(publication) && rows > 0
+      ? [{ tier: follower.slice(publication.length), pending: rows - dead, failing, dead }]
+      : []
+  )
+})
+
+/** What followers that publish are called, before the name of their tier. */
+const publication = "publication@"
 
 /** How the tier fails now. */
 const failureOf = (shared: SharedTier, tier: string): Effect.Effect<Option.Option<string>> =>

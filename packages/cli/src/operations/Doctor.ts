@@ -20,19 +20,24 @@ import type { SharedTier } from "../SharedTier.ts"
  */
 export const doctor = Effect.fn("Doctor.doctor")(function* (options: {
   readonly database: Database | undefined
+  /** The file that was named and does not exist. */
+  readonly missing: string | undefined
   readonly shared: SharedTier | undefined
 }) {
-  const { database, shared } = options
+  const { database, missing, shared } = options
   const ofDatabase = Checks.make("database")
   const ofShared = Checks.make("shared")
-  if (database === undefined) ofDatabase.unknown("index", "there is none yet: strata index DIR creates it")
-  else if (database._tag === "File") yield* File.examine(ofDatabase, database)
-  else yield* Postgres.examine(ofDatabase, database)
+  if (database === undefined) {
+    const how = missing === undefined ? "strata index DIR" : "strata index DIR --database FILE"
+    ofDatabase.unknown("index", `there is none yet: ${how} creates it`)
+  }
+  if (database?._tag === "File") yield* File.examine(ofDatabase, database)
+  else if (database !== undefined) yield* Postgres.examine(ofDatabase, database)
   const name = shared === undefined ? null : yield* Tier.examine(ofShared, shared)
   const checks = [...ofDatabase.list, ...ofShared.list]
   return {
     ok: checks.every(({ status }) => status !== "fails"),
-    database: database?.name ?? null,
+    database: database?.name ?? missing ?? null,
     shared: name,
     checks
   } satisfies DoctorResult

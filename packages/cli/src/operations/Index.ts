@@ -56,15 +56,28 @@ export const index = (options: {
       ["SuddenlyEmpty", "InnerRootMissing"],
       (reason) => Effect.fail(new Refused({ reason }))
     )
-    yield* Directories.mergeRoots(targets)
+    const moved = yield* Directories.mergeRoots(targets)
     yield* Synchronising.pruneChangelog()
-    const removed = (yield* counts).removed - before.removed
+    const removed = (yield* counts).removed - before.removed - moved
     const elapsedMs = (yield* Clock.currentTimeMillis) - start
     const result = toResult({ ...synced, removed }, yield* Findings.list(targets), elapsedMs)
     return { ...result, cache: yield* extraction, ...(yield* Unpublished.left(options.shared)) }
   }).pipe(
     Effect.onInterrupt(() => Effect.flatMap(countWaiting, options.onInterrupted)),
     Effect.provide(Workspace.layer(options.database, options.shared))
+  )
+
+/**
+ * Whether something of a directory, which does not exist, is in the index of a database.
+ *
+ * @since 0.1.0
+ * @category operations
+ */
+export const isIndexed = (database: Database, directory: string) =>
+  Directories.isIndexed(directory).pipe(
+    Effect.provide(Workspace.layerExisting(database)),
+    // What is wrong with the database is for a command to tell that needs it.
+    Effect.orElseSucceed(() => false)
   )
 
 /** None where the database does not tell at once: who interrupts a command does not want to wait. */

@@ -11,8 +11,8 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import type { Database } from "../Database.ts"
 import type { JournalEntry, JournalResult } from "../Results.ts"
-import * as Runs from "../Runs.ts"
 import * as Workspace from "../Workspace.ts"
+import * as Tables from "../internal/tables.ts"
 import { toJournalEntry } from "../internal/journalEntry.ts"
 
 /**
@@ -29,6 +29,8 @@ export interface JournalOptions {
   readonly stream: string | undefined
   /** How many of the last entries. */
   readonly limit: number
+  /** Told where there is no stream of that name. */
+  readonly onNoStream: Effect.Effect<void>
 }
 
 /**
@@ -38,9 +40,11 @@ export interface JournalOptions {
  * @category operations
  */
 export const journal = (options: JournalOptions) =>
-  Effect.map(last(options), (entries) => ({ entries: entries.map(toJournalEntry) }) satisfies JournalResult).pipe(
-    Effect.provide(layerExisting(options.database))
-  )
+  Effect.gen(function* () {
+    const entries = yield* last(options)
+    if (entries.length === 0) yield* tellMissing(options)
+    return { entries: entries.map(toJournalEntry) } satisfies JournalResult
+  }).pipe(Effect.provide(layerExisting(options.database)))
 
 /**
  * The last entries of the journal, and then each one that any process adds, until interrupted.
@@ -51,6 +55,7 @@ export const journal = (options: JournalOptions) =>
 export const follow = (options: JournalOptions & { readonly onEntry: (entry: JournalEntry) => Effect.Effect<void> }) =>
   Effect.gen(function* () {
     const entries = yield* last(options)
+    if (entries.length === 0) yield* tellMissing(options)
     yield* Effect.forEach(entries, (entry) => options.onEntry(toJournalEntry(entry)), { discard: true })
     return yield* Stream.runForEach(yield* following(options, entries.at(-1)), (entry) =>
       options.onEntry(toJournalEntry(entry))
@@ -61,14 +66,9 @@ export const follow = (options: JournalOptions & { readonly onEntry: (entry: Jou
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** A database without an index, and without runs, is left as it is. */
+/** A database without a journal is left as it is. */
 const layerExisting = (database: Database) =>
-  Layer.unwrap(
-    Effect.map(Runs.areIn(database), (found) => {
-      const store = Workspace.layerStore(database)
-      return found ? store : Workspace.ifIndexed(database, store)
-    })
-  )
+  Layer.unwrap(Effect.as(Tables.require(database, Tables.journal), Workspace.layerStore(database)))
 
 const nameOf = ({ run, stream }: JournalOptions): string | undefined => (run === undefined ? stream : RunStream.of(run))
 
@@ -81,6 +81,10 @@ const last = Effect.fnUntraced(function* (options: JournalOptions) {
   const lists = yield* Effect.forEach(streams, (info) => lastOf(info, limit))
   const inOrder = lists.flat().toSorted((a, b) => a.transaction - b.transaction || a.ordinal - b.ordinal)
   return inOrder.slice(Math.max(0, inOrder.length - limit))
+})
+
+const tellMissing = Effect.fnUntraced(function* ({ onNoStream, stream }: JournalOptions) {
+  if (stream !== undefined && (yield* listStreams(stream)).length === 0) yield* onNoStream
 })
 
 const listStreams = Effect.fnUntraced(function* (stream: string | undefined) {

@@ -10,10 +10,29 @@ import * as RunStream from "@strata/engine/RunStream"
 import { RunStore, type Status, type StoredRun } from "@strata/engine/RunStore"
 import { type Entry, Journal } from "@strata/journal/Journal"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type { Database } from "../Database.ts"
+import { failureMessage } from "../internal/failureMessage.ts"
 import { toJournalEntry } from "../internal/journalEntry.ts"
 import type { RunListResult, RunResult, RunRewindResult, RunShowResult } from "../Results.ts"
 import * as Runs from "../Runs.ts"
+
+/**
+ * A run that has ended cannot be resumed.
+ *
+ * @since 0.1.0
+ * @category errors
+ */
+export class RunEnded extends Schema.TaggedError<RunEnded>("@strata/cli/RunEnded")("RunEnded", {
+  executionId: Schema.String
+}) {
+  override get message(): string {
+    return (
+      `the run "${this.executionId}" has ended, and resume is for one that is held or suspended: ` +
+      `strata runs rewind ${this.executionId} SEQ --resume takes it back to an entry and lets it go on`
+    )
+  }
+}
 
 interface Options {
   readonly database: Database
@@ -50,6 +69,7 @@ export const list = ({
 export const show = ({ database, executionId }: Options & { readonly executionId: string }) =>
   Effect.gen(function* () {
     const run = yield* find(executionId)
+    const message = failureMessage(run.result)
     const journal = yield* Journal
     const stream = RunStream.of(executionId)
     const floor = yield* journal.floor(stream)
@@ -64,6 +84,7 @@ export const show = ({ database, executionId }: Options & { readonly executionId
     const deferreds = yield* DeferredStore.use((store) => store.ofRun(executionId))
     return {
       ...(yield* toResult(run)),
+      ...(message === undefined ? {} : { message }),
       floor,
       clocks: clocks
         .filter(({ completedAt }) => completedAt === undefined)
@@ -123,7 +144,10 @@ export const resume = ({ database, executionId }: Options & { readonly execution
   Effect.flatMap(
     RunHistory.use((history) => history.resume(executionId)),
     toResult
-  ).pipe(Effect.provide(Runs.layerExisting(database)))
+  ).pipe(
+    Effect.catchReason("RunHistoryError", "RunSettled", () => Effect.fail(new RunEnded({ executionId }))),
+    Effect.provide(Runs.layerExisting(database))
+  )
 
 /**
  * Asks a run to end.

@@ -35,10 +35,10 @@ export const search = Effect.fnUntraced(function* (options: {
       const sql = yield* Reader.make(options.database)
       const within =
         options.pathPrefix === "" ? undefined : withinPrefix(base, yield* SearchText.scopes(sql), options.pathPrefix)
-      return yield* SearchText.search(sql, { query: options.query, limit: options.limit, within })
+      return yield* SearchText.search(sql, { query: options.query, limit: Math.max(options.limit, 1), within })
     })
   )
-  return { total: found.total, hits: found.hits.map((hit) => toMarked(base, hit)) }
+  return { total: found.total, hits: found.hits.slice(0, options.limit).map((hit) => toMarked(base, hit)) }
 })
 
 // ---------------------------------------------------------------------------------------------------------------------

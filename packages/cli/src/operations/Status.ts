@@ -8,6 +8,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import { statSync } from "node:fs"
 import type { Database } from "../Database.ts"
 import * as Findings from "../Findings.ts"
+import * as Unpublished from "../internal/unpublished.ts"
 import type { StatusResult } from "../Results.ts"
 import * as Workspace from "../Workspace.ts"
 
@@ -33,6 +34,7 @@ export const status = (options: { readonly database: Database }) =>
       oldestDirtyMs: total.oldestDirtyAt === undefined ? 0 : Math.max(0, now - total.oldestDirtyAt),
       failing: total.failing,
       deadLetters: total.dead,
+      unpublished: yield* Unpublished.waiting,
       ...(yield* Findings.list(scopes.map((scope) => ({ scope, under: "" }))))
     } satisfies StatusResult
   }).pipe(Effect.provide(Workspace.layerExisting(options.database)))

@@ -27,19 +27,20 @@ export const verify = (options: {
 }) =>
   Effect.gen(function* () {
     if (!options.repair) return yield* compareAll
-    const { roots } = yield* Workspace.Workspace
-    const targets = (yield* roots).map((scope) => ({ scope, under: "" }))
-    yield* Synchronising.sync(targets)
-    const found = yield* Effect.forEach(yield* roots, compare)
+    const { follower, roots } = yield* Workspace.Workspace
+    const scopes = yield* roots
+    const found = yield* Effect.forEach(scopes, compare)
+    const before = yield* toResult(scopes, found)
+    yield* Synchronising.sync(scopes.map((scope) => ({ scope, under: "" })))
     yield* Effect.forEach(found, ({ differences, scope }) => Verifying.repair(scope, differences), { discard: true })
-    const { follower } = yield* Workspace.Workspace
-    yield* Effect.forEach(found, ({ scope }) => Synchronising.settle(follower, scope, () => Effect.void), {
+    yield* Effect.forEach(scopes, (scope) => Synchronising.settle(follower, scope, () => Effect.void), {
       discard: true
     })
     const mended = yield* compareAll
-    if (!mended.damaged) return mended
+    if (!mended.damaged) return { ...mended, repaired: repaired(before, mended) }
     yield* Rebuild.run(Progress.silent)
-    return yield* compareAll
+    const rebuilt = yield* compareAll
+    return { ...rebuilt, repaired: repaired(before, rebuilt) }
   }).pipe(Effect.scoped, Effect.provide(Workspace.layerExisting(options.database, options.shared)))
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -52,9 +53,32 @@ const compare = Effect.fnUntraced(function* (scope: Scope) {
 })
 
 const compareAll = Effect.gen(function* () {
-  const { base, index, roots } = yield* Workspace.Workspace
+  const { roots } = yield* Workspace.Workspace
   const scopes = yield* roots
-  const found = yield* Effect.forEach(scopes, compare)
+  return yield* toResult(scopes, yield* Effect.forEach(scopes, compare))
+})
+
+/** What was wrong and is not any more. */
+const repaired = (before: VerifyResult, after: VerifyResult): Required<VerifyResult>["repaired"] => {
+  const failing = new Set(after.failures.map(({ path }) => path))
+  const mended = (kind: "missing" | "stale" | "orphaned") => {
+    const wrong = new Set(after[kind])
+    return before[kind].filter((path) => !wrong.has(path) && !failing.has(path))
+  }
+  return {
+    missing: mended("missing"),
+    stale: mended("stale"),
+    orphaned: mended("orphaned"),
+    failed: before.failures.map(({ path }) => path).filter((path) => !failing.has(path)),
+    damaged: before.damaged && !after.damaged
+  }
+}
+
+const toResult = Effect.fnUntraced(function* (
+  scopes: ReadonlyArray<Scope>,
+  found: ReadonlyArray<Effect.Success<ReturnType<typeof compare>>>
+) {
+  const { base, index } = yield* Workspace.Workspace
   const damaged = yield* Effect.as(index.check, false).pipe(Effect.catchTag("IndexCorrupt", () => Effect.succeed(true)))
   const failing = yield* listFailing(scopes, found)
   // What cannot be indexed differs for that reason, and is not told twice.

@@ -8,6 +8,7 @@ import type { Database } from "../../Database.ts"
 import * as DatabaseFile from "../../DatabaseFile.ts"
 import * as Reader from "../../Reader.ts"
 import { sqlDetail } from "../sqlDetail.ts"
+import * as Tables from "../tables.ts"
 import * as Checks from "./checks.ts"
 
 /** Asks a SQLite file what an index in it needs. What is tried out is rolled back; a file that is no index is only read. */
@@ -22,6 +23,12 @@ export const examine = Effect.fnUntraced(function* (checks: Checks.Checks, datab
   const roots = yield* Effect.result(Search.scopes(sql))
   if (roots._tag === "Failure") {
     const { failure } = roots
+    const others = failure._tag === "NoIndex" ? yield* Effect.orElseSucceed(Tables.present(sql), () => []) : []
+    if (others.length > 0) {
+      checks.unknown("index", `there is none; there is ${others.join(", ")}`)
+      yield* checks.ask("write", named(database.name, tryOut(database.name)), () => "it can be written")
+      return
+    }
     return checks.fails(
       "index",
       failure._tag === "SqlError" ? failure.reason._tag : failure._tag,
