@@ -55,6 +55,11 @@ describe("while watch runs", { timeout: 120_000 }, () => {
       const { child, said } = watch(machine, "--json", "--database", database)
       yield* until(() => said.out.includes("\n"))
       for (const word of ["second", "third"]) {
+        // First as an administrator does, who has it take leave of its clients.
+        if (word === "second") {
+          process.kill(server.pid, "SIGINT")
+          yield* Effect.sleep("1 second")
+        }
         yield* server.kill
         machine.write(`docs/${word}.md`, `${word} words`)
         yield* Effect.sleep("3 seconds")

@@ -4,6 +4,8 @@ import { maxNameBytes, maxPathBytes } from "@strata/dirty-queue/Path"
 import { incompressible } from "@strata/dirty-queue/testing/fixture"
 import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
+import { chmodSync } from "node:fs"
+import { join } from "node:path"
 import { type Folder, launcher, makeFolder } from "./program.ts"
 
 const folder = Effect.acquireRelease(Effect.sync(makeFolder), (folder) => Effect.sync(() => folder.remove()))
@@ -83,6 +85,24 @@ describe.skipIf(!Postgres.isAvailable())("an index in Postgres", { timeout: 120_
       const { code, err } = machine.run(["index", root, "--database", database])
       assert.strictEqual(code, 3)
       assert.match(err, new RegExp(`^strata: The scope "[^"]*"… has more than ${maxNameBytes} bytes\n$`))
+    })
+  )
+
+  it.live("serves on where a rebuild would lose a file that cannot be read now", () =>
+    Effect.gen(function* () {
+      const machine = yield* folder
+      const database = yield* index
+      writeTree(machine)
+      machine.run(["index", "docs", "--database", database])
+      const file = join(machine.path, "docs/c.txt")
+      chmodSync(file, 0)
+      const { code, out } = machine.runHeeding(["rebuild", "--json", "--database", database])
+      assert.strictEqual(code, 1)
+      assert.deepInclude(JSON.parse(out), { lost: 1, failed: 1 })
+      assert.strictEqual(machine.json(["search", "words", "--database", database]).total, 3)
+      chmodSync(file, 0o644)
+      assert.deepInclude(machine.json(["rebuild", "--database", database]), { code: 0, lost: 0, failed: 0 })
+      assert.strictEqual(machine.json(["search", "words", "--database", database]).total, 3)
     })
   )
 
