@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as DurableWriter from "@strata/durable/DurableWriter"
 import { Cells, durableWriterSuite } from "@strata/durable/testing"
 import { SqliteClient } from "@strata/sqlite"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -218,6 +219,28 @@ describe("retry", () => {
           )
         }
         yield* sql.unsafe("PRAGMA max_page_count = 1000000")
+      })
+    )
+
+    it.effect("joins a transaction that a fiber has begun which outlived a write", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const writer = yield* DurableWriter.make()
+        yield* sql`CREATE TABLE IF NOT EXISTS t (id INTEGER)`
+        yield* sql`DELETE FROM t`
+        const ended = yield* Deferred.make<void>()
+        const inside: Array<boolean> = []
+        const own = writer.write(sql`INSERT INTO t VALUES (1)`).pipe(
+          Effect.andThen(DurableWriter.insideTransaction),
+          Effect.map((isInside) => void inside.push(isInside)),
+          Effect.andThen(Effect.fail("no"))
+        )
+        const late = Effect.andThen(Deferred.await(ended), Effect.exit(sql.withTransaction(own)))
+        const forked = yield* writer.write(Effect.forkDetach(late))
+        yield* Deferred.succeed(ended, undefined)
+        assert.deepStrictEqual(yield* Fiber.join(forked), Exit.fail("no"))
+        assert.deepStrictEqual(inside, [true])
+        assert.deepStrictEqual(yield* sql`SELECT id FROM t`, [])
       })
     )
 
