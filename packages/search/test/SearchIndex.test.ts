@@ -220,4 +220,18 @@ onTiers("SearchIndex", (tier) => {
       yield* index.check
     })
   )
+
+  it.live("writes the words of many documents once, as one segment", () =>
+    Effect.gen(function* () {
+      const { sql, sync, write } = yield* makeWorkspace(tier)
+      const words = (seed: number) => Array.from({ length: 1500 }, (_, i) => `w${seed}x${i}`).join(" ")
+      for (let i = 0; i < 50; i++) yield* write(`f${i}.txt`, words(i))
+      yield* sync()
+      const [segments] = yield* sql.unsafe<{ readonly n: number }>(
+        "SELECT count(DISTINCT id >> 37) AS n FROM strata_search_fts_1_data WHERE id > 10"
+      )
+      assert.strictEqual(segments?.n, 1)
+      assert.isAbove(yield* passages(sql), 50)
+    })
+  )
 })

@@ -10,7 +10,8 @@ import {
   highlightEnd,
   highlightStart,
   migrations,
-  ordinalBits
+  ordinalBits,
+  tuneFts
 } from "./sqliteSchema.ts"
 import {
   type ContentStorage,
@@ -18,7 +19,6 @@ import {
   type IndexStorage,
   maxPassages,
   type NewDocument,
-  type NewPassage,
   type StoredDocument,
   type StoredGeneration
 } from "./storage.ts"
@@ -52,7 +52,11 @@ const generations = (
       [extraction, state, now]
     )
     const generation = rows[0]!
-    yield* sql.unsafe(createFts(generation.id)).unprepared
+    yield* Effect.forEach(
+      [createFts(generation.id), ...tuneFts(generation.id)],
+      (statement) => sql.unsafe(statement).unprepared,
+      { discard: true }
+    )
     return generation
   }),
 
@@ -145,19 +149,14 @@ const toRow = ({ digest, passages, path, skipped, title }: NewDocument) => [path
 /**
  * FTS5 collects words in memory, and writes them out whenever a statement of several rows begins: a statement for each
  * document, or for some passages, makes so many small segments that merging them costs many times what they hold. So
- * passages go out by one statement, and come in by statements of one row, or of very many.
+ * passages go out by one statement, and come in by statements of one row.
  */
 const passages = (
   sql: SqlClient.SqlClient,
   generation: number
 ): Pick<ContentStorage, "insertPassages" | "removePassages"> => {
   const table = ftsTable(generation)
-  const insertRows = new Map(
-    chunkSizes.map((size) => [
-      size,
-      `INSERT INTO ${table} (rowid, title, heading, body, line) VALUES ${Array.from({ length: size }, () => "(?, ?, ?, ?, ?)").join(", ")}`
-    ])
-  )
+  const insert = `INSERT INTO ${table} (rowid, title, heading, body, line) VALUES (?, ?, ?, ?, ?)`
   return {
     removePassages: (documents) =>
       Effect.asVoid(
@@ -171,35 +170,21 @@ const passages = (
       ),
 
     insertPassages: Effect.fnUntraced(function* (documents) {
-      const params = toParams(documents)
-      let start = 0
-      for (const size of chunkSizes) {
-        const width = size * columns
-        for (; params.length - start >= width; start += width) {
-          yield* sql.unsafe(insertRows.get(size)!, params.slice(start, start + width))
+      for (const { document, passages } of documents) {
+        const rowid = firstRowid(document)
+        for (const [ordinal, { body, heading, lines, title }] of passages.entries()) {
+          // A single number is kept as one.
+          yield* sql.unsafe(insert, [
+            rowid + ordinal,
+            title,
+            heading,
+            body,
+            lines.includes(",") ? lines : Number(lines)
+          ])
         }
       }
     })
   }
-}
-
-/** Rows of a statement, largest first. */
-const chunkSizes = [512, 1]
-
-const columns = 5
-
-const toParams = (
-  documents: ReadonlyArray<{ readonly document: number; readonly passages: ReadonlyArray<NewPassage> }>
-): ReadonlyArray<string | number> => {
-  const params: Array<string | number> = []
-  for (const { document, passages } of documents) {
-    const rowid = firstRowid(document)
-    passages.forEach(({ body, heading, lines, title }, ordinal) => {
-      // A single number is kept as one.
-      params.push(rowid + ordinal, title, heading, body, lines.includes(",") ? lines : Number(lines))
-    })
-  }
-  return params
 }
 
 const clean = (text: string): string =>
