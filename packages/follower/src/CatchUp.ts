@@ -75,6 +75,9 @@ export class TimedOut extends Schema.TaggedError<TimedOut>("@strata/follower/Cat
   timeoutMs: Schema.Finite
 }) {}
 
+/** How many paths an error names in its message; it has them all. */
+const namedPaths = 5
+
 /**
  * The index is behind, and for which paths: those that are still being retried, and the dead letters.
  *
@@ -88,15 +91,26 @@ export class NotCaughtUp extends Schema.TaggedError<NotCaughtUp>("@strata/follow
     failing: Schema.Array(Behind),
     dead: Schema.Array(Behind)
   }
-) {}
+) {
+  override get message(): string {
+    const paths = [...this.dead, ...this.failing]
+    const named = paths.slice(0, namedPaths).map(({ error, path }) => `${path} (${error ?? "no error"})`)
+    const rest = paths.length > namedPaths ? [`and ${paths.length - namedPaths} more`] : []
+    const what = paths.length === 0 ? "" : `; failed: ${[...named, ...rest].join(", ")}`
+    return this.reason._tag === "TimedOut"
+      ? `The index is still behind after ${this.reason.timeoutMs} ms${what}`
+      : `The index is behind${what}`
+  }
+}
 
 // ---------------------------------------------------------------------------------------------------------------------
 // constructors
 // ---------------------------------------------------------------------------------------------------------------------
 
 /**
- * Waits until everything that was recorded for `follower` before this call is in its index. Something has to drain the
- * follower meanwhile, here or in another process. Fails with `NotCaughtUp` when only failing paths are left, or when
+ * Waits until everything that was recorded for `follower` before this call is in its index. What changed before the
+ * follower was registered was not recorded for it, see `Rebuild`. Something has to drain the follower meanwhile, here or
+ * in another process. Fails with `NotCaughtUp` when only failing paths are left, or when
  * the time is up.
  *
  * @since 0.1.0

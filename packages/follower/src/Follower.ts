@@ -34,7 +34,10 @@ import * as Tick from "./Tick.ts"
 export interface FollowerOptions<A> {
   /** Names the index. */
   readonly name: string
-  /** Names the state of the code that fills it: another version is another follower, which starts from all content. */
+  /**
+   * Names the state of the code that fills it: another version is another follower, to which all changes come from its
+   * registration on. Content from before has to be brought to it: `Rebuild.run` does so, while the old version serves.
+   */
   readonly version: string
   /** A scope to register in at once. Others are added with `register`. */
   readonly scope?: P.Scope | undefined

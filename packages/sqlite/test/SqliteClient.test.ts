@@ -184,6 +184,17 @@ describe("SqliteClient", () => {
     })
   )
 
+  it.live("says what SQLite says, and of which file", () =>
+    Effect.gen(function* () {
+      const filename = `${yield* tempFile}/none/app.db`
+      const error = yield* Effect.flip(open({ filename }))
+      assert.strictEqual(error.reason.message, `SQLite: open of ${filename} failed: unable to open database file`)
+      const sql = yield* memory
+      const missing = yield* Effect.flip(sql`SELECT * FROM nope`)
+      assert.strictEqual(missing.reason.message, "SQLite: execute failed: no such table: nope")
+    })
+  )
+
   it.live("waits at open for a peer that holds the file, and not for ever", () =>
     Effect.gen(function* () {
       const filename = yield* tempFile

@@ -216,7 +216,9 @@ export const layerCacheTest: (
 ) => Layer.Layer<Cache.Services, CacheError | SqlError | DirtyQueue.DirtyQueueError, Services> = Cache.layerMemory
 
 /**
- * Everything in memory: for tests, where it is quick, starts empty and obeys `TestClock`.
+ * Everything in memory: for tests, where it is quick, starts empty and obeys `TestClock`. It has no `SqlClient`: an app
+ * with tables of its own, or a transactional `IndexWriter`, is tested on `layerSqlite({ filename: ":memory:" })`, which
+ * starts empty too.
  *
  * @since 0.1.0
  * @category layers
@@ -258,7 +260,8 @@ export const layerConfig: Layer.Layer<
     ({ database, lease, maxAttempts, pollInterval, synchronous }): typeof layerConfig => {
       const queue = { lease, maxAttempts }
       const filename = Redacted.value(database)
-      return PostgresClient.isAddress(filename)
+      // That of another database is refused there, and not taken for the name of a file.
+      return PostgresClient.isAddress(filename) || otherAddress.test(filename)
         ? layerPostgres({ url: database, queue })
         : layerSqlite({ filename, synchronous, pollInterval, queue })
     }
@@ -268,6 +271,8 @@ export const layerConfig: Layer.Layer<
 // ---------------------------------------------------------------------------------------------------------------------
 // helpers
 // ---------------------------------------------------------------------------------------------------------------------
+
+const otherAddress = /^(?!file:)[a-z][a-z\d+.-]+:\/\//i
 
 const layerServices = (options: Options) =>
   Layer.mergeAll(

@@ -57,6 +57,10 @@ export * as Prefix from "@strata/dirty-queue/Prefix"
 /**
  * @since 0.1.0
  */
+export * as Digest from "@strata/durable/Digest"
+/**
+ * @since 0.1.0
+ */
 export * as DurableWriter from "@strata/durable/DurableWriter"
 /**
  * @since 0.1.0
@@ -65,7 +69,19 @@ export * as Action from "@strata/engine/Action"
 /**
  * @since 0.1.0
  */
+export * as ActivityCache from "@strata/engine/ActivityCache"
+/**
+ * @since 0.1.0
+ */
 export * as Artifacts from "@strata/engine/Artifacts"
+/**
+ * @since 0.1.0
+ */
+export * as Retention from "@strata/engine/Retention"
+/**
+ * @since 0.1.0
+ */
+export * as RunHistory from "@strata/engine/RunHistory"
 /**
  * @since 0.1.0
  */
@@ -105,6 +121,10 @@ export * as Rebuild from "@strata/follower/Rebuild"
 /**
  * @since 0.1.0
  */
+export * as Compaction from "@strata/journal/Compaction"
+/**
+ * @since 0.1.0
+ */
 export * as Event from "@strata/journal/Event"
 /**
  * @since 0.1.0
@@ -113,11 +133,23 @@ export * as Fold from "@strata/journal/Fold"
 /**
  * @since 0.1.0
  */
+export * as Folds from "@strata/journal/Folds"
+/**
+ * @since 0.1.0
+ */
 export * as Journal from "@strata/journal/Journal"
 /**
  * @since 0.1.0
  */
+export * as Projections from "@strata/journal/Projections"
+/**
+ * @since 0.1.0
+ */
 export * as Redaction from "@strata/journal/Redaction"
+/**
+ * @since 0.1.0
+ */
+export * as StreamName from "@strata/journal/StreamName"
 /**
  * @since 0.1.0
  */

@@ -136,6 +136,10 @@ describe("Strata", () => {
       assert.isTrue(existsSync(filename))
       const error = yield* Effect.flip(configured({ STRATA_DATABASE: filename, STRATA_SYNCHRONOUS: "SOMETIMES" }))
       assert.strictEqual(error._tag, "ConfigError")
+      const other = yield* Effect.flip(configured({ STRATA_DATABASE: "mysql://root:secret@localhost/app" }))
+      assert.strictEqual(other._tag, "PostgresClientError")
+      assert.notInclude(String(other), "secret")
+      assert.isFalse(existsSync("mysql:"))
     })
   )
 

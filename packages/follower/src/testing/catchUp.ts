@@ -58,6 +58,7 @@ export const catchUpTests = (test: Test): void => {
         [error.failing, error.dead].map((list) => list.map((one) => `${one.path}: ${one.error}`)),
         [["fails: later"], ["dead: never"]]
       )
+      assert.strictEqual(error.message, "The index is behind; failed: dead (never), fails (later)")
       yield* world.put({ untouched: "4" })
       const fiber = yield* Effect.forkChild(Effect.flip(CatchUp.awaitCaughtUp(follower, { timeout: "5 seconds" })))
       for (let i = 0; i < 60; i++) yield* TestClock.adjust("100 millis")

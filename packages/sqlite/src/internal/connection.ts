@@ -32,18 +32,22 @@ export const open = (options: {
   readonly prepareCacheSize: number
   readonly pragmas: ReadonlyArray<string>
 }): Effect.Effect<SqliteConnection, SqlError> =>
-  attempt("open", () => {
-    const database = new DatabaseSync(options.filename, { readOnly: options.readonly })
-    try {
-      for (const pragma of options.pragmas) {
-        database.exec(`PRAGMA ${pragma}`)
+  attempt(
+    "open",
+    () => {
+      const database = new DatabaseSync(options.filename, { readOnly: options.readonly })
+      try {
+        for (const pragma of options.pragmas) {
+          database.exec(`PRAGMA ${pragma}`)
+        }
+        return make(database, options.prepareCacheSize)
+      } catch (cause) {
+        database.close()
+        throw cause
       }
-      return make(database, options.prepareCacheSize)
-    } catch (cause) {
-      database.close()
-      throw cause
-    }
-  })
+    },
+    `open of ${options.filename}`
+  )
 
 const make = (database: DatabaseSync, cacheSize: number): SqliteConnection => {
   const objects = statementCache(cacheSize, (sql) => database.prepare(sql))
@@ -197,15 +201,14 @@ const toInput = (value: unknown): SQLInputValue => {
   throw new TypeError(`SQLite has no type for a parameter of type ${typeof value}`)
 }
 
-const attempt = <A>(operation: string, evaluate: () => A): Effect.Effect<A, SqlError> =>
-  Effect.try({ try: evaluate, catch: (cause) => sqlError(operation, cause) })
+const attempt = <A>(operation: string, evaluate: () => A, what = operation): Effect.Effect<A, SqlError> =>
+  Effect.try({ try: evaluate, catch: (cause) => sqlError(operation, cause, what) })
 
-const sqlError = (operation: string, cause: unknown): SqlError => {
+const sqlError = (operation: string, cause: unknown, what = operation): SqlError => {
   if (cause instanceof Error && "errcode" in cause && !("errno" in cause)) {
     // `classifySqliteError` reads the extended result code from `errno`.
     Object.assign(cause, { errno: cause.errcode })
   }
-  return new SqlError({
-    reason: classifySqliteError(cause, { message: `SQLite: ${operation} failed`, operation })
-  })
+  const message = `SQLite: ${what} failed${cause instanceof Error ? `: ${cause.message}` : ""}`
+  return new SqlError({ reason: classifySqliteError(cause, { message, operation }) })
 }
