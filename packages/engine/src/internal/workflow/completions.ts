@@ -1,11 +1,12 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import type { SqlError } from "effect/sql/SqlError"
 import type { RunStore } from "../../RunStore.ts"
 
 /* Who waits here for runs that are suspended, or run elsewhere. */
 
 export interface Completions {
-  readonly await: (executionId: string) => Effect.Effect<void, unknown>
+  readonly await: (executionId: string) => Effect.Effect<void, SqlError>
   /** A run was completed by this process. */
   readonly notify: (executionId: string) => void
   /** Looks for those that were completed by others. */

@@ -19,7 +19,7 @@ import { ClockStore } from "../../ClockStore.ts"
 import { DeferredStore } from "../../DeferredStore.ts"
 import * as RunEvents from "../../RunEvents.ts"
 import { RunStore, type StoredRun, type Wake } from "../../RunStore.ts"
-import { OtherWorkflow, StorageFailed, WorkflowError } from "../../WorkflowError.ts"
+import { OtherWorkflow, WorkflowError } from "../../WorkflowError.ts"
 import type { WorkflowEngineOptions } from "../../WorkflowEngineSql.ts"
 import * as Codecs from "./codecs.ts"
 import * as Commits from "./commits.ts"
@@ -30,6 +30,7 @@ import * as Names from "./names.ts"
 import * as Ownership from "./ownership.ts"
 import * as Runs from "./runs.ts"
 import * as Steps from "./steps.ts"
+import * as Waiting from "./waiting.ts"
 
 export type Services = RunStore | ClockStore | DeferredStore | Journal | DurableWriter | ChangeSignal
 
@@ -41,7 +42,8 @@ export const make = Effect.fnUntraced(function* (
   const deferreds = yield* DeferredStore
   const journal = yield* Journal
   const plainWriter = yield* DurableWriter
-  const writer = oneAtATime(plainWriter)
+  let doubt = (): void => {}
+  const writer = oneAtATime(plainWriter, () => doubt())
   const signal = yield* ChangeSignal
   const context = yield* Effect.context<never>()
   const fork = (effect: Effect.Effect<void>): void => void Effect.runForkWith(context)(effect)
@@ -53,6 +55,8 @@ export const make = Effect.fnUntraced(function* (
   )
   const workflows = new Map<string, Registered>()
   let closed = false
+  const ended = Deferred.makeUnsafe<void>()
+  const untilStored = Waiting.untilStored(ended)
 
   /** Runs what this process has claimed. */
   const woken = (run: StoredRun): void => {
@@ -111,9 +115,13 @@ export const make = Effect.fnUntraced(function* (
     completions: completions.check,
     lease: Duration.toMillis(Duration.fromInputUnsafe(options.lease ?? "30 seconds"))
   })
+  doubt = ownership.doubt
 
   const wake = (workflow: Workflow.Any, wake: Wake, event: NewEvent): Effect.Effect<void> =>
-    Effect.catch(commits.wake({ wake, event }), failed(workflow, wake.executionId, "wake"))
+    Effect.catch(
+      commits.wake({ wake, event }),
+      Waiting.failed({ workflow: workflow._tag, executionId: wake.executionId, operation: "wake" })
+    )
 
   const interrupt = (workflow: Workflow.Any, executionId: string, mode: "safe" | "unsafe"): Effect.Effect<void> =>
     Effect.tap(
@@ -131,20 +139,18 @@ export const make = Effect.fnUntraced(function* (
       Effect.catchCause((cause) => (closed ? Effect.interrupt : Effect.failCause(cause)))
     )
 
-  const find = (workflow: Workflow.Any, executionId: string): Effect.Effect<StoredRun | undefined> =>
-    Effect.flatMap(Effect.catch(store.find([executionId]), failed(workflow, executionId, "find")), ([run]) =>
-      run !== undefined && run.workflow !== workflow._tag
-        ? Effect.die(
-            new WorkflowError({
-              workflow: workflow._tag,
-              executionId,
-              reason: new OtherWorkflow({ actual: run.workflow })
-            })
-          )
-        : Effect.succeed(run)
-    )
+  const ofWorkflow = (workflow: Workflow.Any, run: StoredRun | undefined): Effect.Effect<StoredRun | undefined> =>
+    run !== undefined && run.workflow !== workflow._tag
+      ? Effect.die(
+          new WorkflowError({
+            workflow: workflow._tag,
+            executionId: run.executionId,
+            reason: new OtherWorkflow({ actual: run.workflow })
+          })
+        )
+      : Effect.succeed(run)
 
-  /** Starts the run unless there is one; `undefined` when there was. */
+  /** Starts the run unless there is one. */
   const start = Effect.fnUntraced(function* (
     workflow: Workflow.Any,
     executionId: string,
@@ -152,35 +158,36 @@ export const make = Effect.fnUntraced(function* (
     parent: string | null
   ) {
     const encoded = yield* asDefect(Codecs.of(workflow).encodePayload(payload, executionId))
-    const owner = workflows.has(workflow._tag) ? waker().owner : null
-    return yield* commits
-      .start({ executionId, workflow: workflow._tag, parent, payload: encoded, owner })
-      .pipe(Effect.catch(failed(workflow, executionId, "execute")))
+    const started = Effect.suspend(() => {
+      const owner = workflows.has(workflow._tag) ? waker().owner : null
+      return commits.start({ executionId, workflow: workflow._tag, parent, payload: encoded, owner })
+    })
+    yield* untilStored({ workflow: workflow._tag, executionId, operation: "execute" }, started)
   })
 
   /** Has the run wake a parent that it was not started by. Gives whether it will. */
-  const awaitFor = (workflow: Workflow.Any, run: StoredRun, parent: string | null): Effect.Effect<boolean> =>
+  const awaitFor = (call: Waiting.Call, run: StoredRun, parent: string | null): Effect.Effect<boolean> =>
     parent === null || run.parent === parent
       ? Effect.succeed(true)
-      : writer
-          .write(store.await(run.executionId, parent), { isolation: "read committed" })
-          .pipe(Effect.catch(failed(workflow, run.executionId, "execute")))
+      : untilStored(call, writer.write(store.await(run.executionId, parent), { isolation: "read committed" }))
 
   /** Keeps a completed run for a parent that it was not started by. Gives whether it is still there. */
-  const keepFor = (workflow: Workflow.Any, run: StoredRun, parent: string | null): Effect.Effect<boolean> =>
+  const keepFor = (call: Waiting.Call, run: StoredRun, parent: string | null): Effect.Effect<boolean> =>
     parent === null || run.parent === parent
       ? Effect.succeed(true)
-      : writer
-          .write(Effect.andThen(store.await(run.executionId, parent), store.find([run.executionId])), {
-            isolation: "read committed"
-          })
-          .pipe(
-            Effect.map(([found]) => found?.id === run.id),
-            Effect.catch(failed(workflow, run.executionId, "execute"))
-          )
+      : Effect.map(
+          untilStored(
+            call,
+            writer.write(Effect.andThen(store.await(run.executionId, parent), store.find([run.executionId])), {
+              isolation: "read committed"
+            })
+          ),
+          ([found]) => found?.id === run.id
+        )
 
   const execute: WorkflowEngine.Encoded["execute"] = Effect.fnUntraced(function* (workflow, options) {
     const { executionId } = options
+    const call: Waiting.Call = { workflow: workflow._tag, executionId, operation: "execute" }
     yield* Names.check(workflow._tag, executionId, [executionId, workflow._tag])
     const parent = options.detached === true ? null : (options.parent?.executionId ?? null)
     const ensure = Effect.suspend(() =>
@@ -193,22 +200,23 @@ export const make = Effect.fnUntraced(function* (
       let run: StoredRun | undefined
       let kept = false
       if (live !== undefined && live.state === "driving" && live.registered.workflow._tag === workflow._tag) {
-        if (!(yield* awaitFor(workflow, live.run, parent))) continue
+        if (!(yield* awaitFor(call, live.run, parent))) continue
         kept = true
         run = yield* Deferred.await(live.outcome)
       }
-      run ??= yield* find(workflow, executionId)
+      run ??= (yield* untilStored(call, store.find([executionId])))[0]
+      yield* ofWorkflow(workflow, run)
       if (run === undefined) {
         // Somebody has removed it, see `Retention`.
         yield* ensure
         continue
       }
       if (run.result !== null) {
-        if (!kept && !(yield* keepFor(workflow, run, parent))) continue
+        if (!kept && !(yield* keepFor(call, run, parent))) continue
         return yield* asDefect(Codecs.complete(workflow, run.result, executionId))
       }
       if (isHere(executionId) && run.status === "running") continue
-      if (yield* awaitFor(workflow, run, parent)) return yield* Codecs.suspended(run)
+      if (yield* awaitFor(call, run, parent)) return yield* Codecs.suspended(run)
     }
   }) as WorkflowEngine.Encoded["execute"]
 
@@ -231,8 +239,10 @@ export const make = Effect.fnUntraced(function* (
       guarded(execute(workflow, options))) as WorkflowEngine.Encoded["execute"],
     poll: (workflow, executionId) =>
       guarded(
-        Effect.flatMap(find(workflow, executionId), (run) =>
-          run === undefined ? Effect.succeedNone : asDefect(Codecs.resultOf(workflow, run))
+        store.find([executionId]).pipe(
+          Effect.catch(Waiting.failed({ workflow: workflow._tag, executionId, operation: "find" })),
+          Effect.flatMap(([run]) => ofWorkflow(workflow, run)),
+          Effect.flatMap((run) => (run === undefined ? Effect.succeedNone : asDefect(Codecs.resultOf(workflow, run))))
         )
       ),
     interrupt: (workflow, executionId) => guarded(interrupt(workflow, executionId, "safe")),
@@ -240,7 +250,12 @@ export const make = Effect.fnUntraced(function* (
     resume: (workflow, executionId) =>
       guarded(wake(workflow, { executionId, explicit: true }, RunEvents.Resumed.make({}))),
     awaitComplete: (workflow, executionId) =>
-      guarded(Effect.catch(completions.await(executionId), failed(workflow, executionId, "awaitComplete"))),
+      guarded(
+        untilStored(
+          { workflow: workflow._tag, executionId, operation: "awaitComplete" },
+          completions.await(executionId)
+        )
+      ),
     activityExecute: (activity, attempt) => guarded(steps.activityExecute(activity, attempt)),
     deferredResult: (deferred) => guarded(steps.deferredResult(deferred)),
     deferredDone: (options) => guarded(steps.deferredDone(options)),
@@ -254,6 +269,7 @@ export const make = Effect.fnUntraced(function* (
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
       closed = true
+      Deferred.doneUnsafe(ended, Effect.void)
       completions.close()
       yield* runs.abandon()
       yield* ownership.leave
@@ -268,14 +284,16 @@ export const make = Effect.fnUntraced(function* (
 
 /**
  * Writes of the engine come one after the other, so that on Postgres those of one process do not lock runs and streams of
- * the journal in different orders. A write inside of another one is a part of that.
+ * the journal in different orders. A write inside of another one is a part of that. One that fails may have been committed.
  */
-const oneAtATime = (writer: DurableWriter["Service"]): DurableWriter["Service"] => {
+const oneAtATime = (writer: DurableWriter["Service"], doubt: () => void): DurableWriter["Service"] => {
   const semaphore = Semaphore.makeUnsafe(1)
   return {
     write: (effect, options) =>
       Effect.flatMap(insideWrite, (isInside) =>
-        isInside ? writer.write(effect, options) : semaphore.withPermits(1)(writer.write(effect, options))
+        isInside
+          ? writer.write(effect, options)
+          : Effect.tapError(semaphore.withPermits(1)(writer.write(effect, options)), () => Effect.sync(doubt))
       )
   }
 }
@@ -285,8 +303,3 @@ const oneAtATime = (writer: DurableWriter["Service"]): DurableWriter["Service"] 
  * storage refuses, are defects with a `WorkflowError`.
  */
 const asDefect: <A, R>(effect: Effect.Effect<A, WorkflowError, R>) => Effect.Effect<A, never, R> = Effect.orDie
-
-const failed = (workflow: Workflow.Any, executionId: string, operation: string) => (cause: unknown) =>
-  Effect.die(
-    new WorkflowError({ workflow: workflow._tag, executionId, reason: new StorageFailed({ operation, cause }) })
-  )

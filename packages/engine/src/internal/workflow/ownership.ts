@@ -3,12 +3,14 @@ import type { DurableWriter } from "@strata/durable/DurableWriter"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { SqlError } from "effect/sql/SqlError"
 import type { RunStore, Waker } from "../../RunStore.ts"
 import * as Host from "./host.ts"
 import * as Lives from "./live.ts"
 import type { Live } from "./live.ts"
 import type { Runs } from "./runs.ts"
+import * as Waiting from "./waiting.ts"
 
 /*
  * Which runs this process has. It is on a list of owners with a lease that it renews; one whose lease has passed, or whose
@@ -34,6 +36,8 @@ export interface Ownership {
   readonly waker: () => Waker
   /** Looks for something to do at once. */
   readonly look: () => void
+  /** A write has failed, and may still have given a run to this process without telling it. */
+  readonly doubt: () => void
   readonly loop: Effect.Effect<never>
   readonly leave: Effect.Effect<void>
 }
@@ -43,6 +47,10 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
   let owner = yield* enroll(parts)
   let renewAt = (yield* Clock.currentTimeMillis) + parts.lease / 3
   let asked = Deferred.makeUnsafe<void>()
+  let doubtful = false
+  const look = (): void => {
+    Deferred.doneUnsafe(asked, Effect.void)
+  }
   const waker = (): Waker => ({ owner, workflows: workflows() })
 
   const renew = Effect.fnUntraced(function* (now: number) {
@@ -59,6 +67,21 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
       (other) => other.id !== owner && (other.leaseUntil <= now || Host.isGone(other))
     )
     if (dead.length > 0) yield* write(writer, store.retire(now, dead))
+  })
+
+  /** Gives up runs that are owned and not run here, so that anybody can claim them. */
+  const settleDoubt = Effect.fnUntraced(function* (now: number) {
+    if (!doubtful) return
+    doubtful = false
+    // In a write, as no run of this process can begin to be owned, or cease to, during that.
+    const strays = Effect.gen(function* () {
+      const here = new Set([...runs.lives.values()].map(({ id }) => id))
+      const unknown = (yield* store.owned(owner)).filter(({ id }) => !here.has(id))
+      if (unknown.length === 0) return
+      yield* store.release(now, unknown)
+      yield* store.announce
+    })
+    yield* write(writer, strays)
   })
 
   const claim = Effect.fnUntraced(function* (now: number) {
@@ -104,6 +127,7 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
     const now = yield* Clock.currentTimeMillis
     yield* renew(now)
     yield* takeOver(now)
+    yield* settleDoubt(now)
     yield* claim(now)
     yield* reconcile
     yield* parts.completions
@@ -111,10 +135,18 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
   })
 
   const loop = Effect.gen(function* () {
+    let failures = 0
     while (true) {
       const seen = yield* signal.count
       const waiting = asked
-      yield* Effect.catchCause(tick, (cause) => Effect.logWarning("The engine could not look for runs", cause))
+      const exit = yield* Effect.exit(tick)
+      if (Exit.isFailure(exit)) {
+        yield* Effect.logWarning("The engine could not look for runs", exit.cause)
+        yield* Effect.sleep(Waiting.pause(failures++))
+        if (asked === waiting) asked = Deferred.makeUnsafe()
+        continue
+      }
+      failures = 0
       const now = yield* Clock.currentTimeMillis
       yield* Effect.raceAllFirst([
         Deferred.await(waiting),
@@ -127,8 +159,10 @@ export const make = Effect.fnUntraced(function* (parts: Parts): Effect.fn.Return
 
   return {
     waker,
-    look: () => {
-      Deferred.doneUnsafe(asked, Effect.void)
+    look,
+    doubt: () => {
+      doubtful = true
+      look()
     },
     loop: loop as Effect.Effect<never>,
     leave: Effect.gen(function* () {

@@ -12,6 +12,7 @@ import type { Live, Registered } from "./live.ts"
 import * as Lives from "./live.ts"
 import type { Completed } from "./pass.ts"
 import * as Pass from "./pass.ts"
+import * as Waiting from "./waiting.ts"
 
 /*
  * The runs of this process. Each has a driver, a fiber that is never interrupted: it runs the body again and again, each
@@ -131,7 +132,7 @@ export const make = (parts: Parts): Runs => {
       live.deferreds = new Map()
       live.consumed = new Set()
       live.retry = Deferred.makeUnsafe()
-      yield* Effect.timeoutOption(Deferred.await(live.retry), Math.min(100 * 2 ** failures++, 10_000))
+      yield* Effect.timeoutOption(Deferred.await(live.retry), Waiting.pause(failures++))
     }
     yield* leave(live)
   })
